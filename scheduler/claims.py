@@ -1,0 +1,171 @@
+"""Claims: the durable decision who runs a slot, made before anything starts."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy.dialects.sqlite import insert as insert_or_ignore
+from sqlalchemy.orm import Session
+
+from scheduler.slots import Plan, SlotRow
+from store import events, heals, jobs, runs
+from store.clock import now
+from store.errors import Conflict
+from store.jobs import Job
+from store.runs import Run
+
+MOST_QUEUED = 100
+
+
+@dataclass
+class _Present:
+    """What the job's rows say at the moment of the claim."""
+
+    busy: set[int]
+    held: set[int]
+    blocked: set[int]
+
+
+def claim(session: Session, plans: Sequence[Plan], at: datetime) -> int:
+    """Writes the rows of all plans whose job is unchanged, and moves each job to its next slot.
+
+    Returns how many rows were written.  A slot that another claim took first keeps its first row.
+    """
+    current = _unchanged(session, plans)
+    present = _present(session, [plan.job_id for plan in current])
+    rows: list[dict[str, Any]] = []
+    for plan in current:
+        rows += [_row(session, plan, slot, present, at) for slot in plan.rows]
+    if rows:
+        session.connection().execute(insert_or_ignore(Run).on_conflict_do_nothing(), rows)
+        _record(session, rows)
+    _advance(session, current)
+    return len(rows)
+
+
+def _unchanged(session: Session, plans: Sequence[Plan]) -> list[Plan]:
+    seen = {
+        job_id: (next_run_at, updated_at)
+        for job_id, next_run_at, updated_at in session.execute(
+            select(Job.id, Job.next_run_at, Job.updated_at).where(Job.next_run_at.is_not(None))
+        )
+    }
+    return [plan for plan in plans if seen.get(plan.job_id) == (plan.seen_next_run_at, plan.seen_updated_at)]
+
+
+def _present(session: Session, job_ids: list[int]) -> _Present:
+    free = set(session.scalars(jobs.active()))
+    blocked = set(session.scalars(select(Job.id).where(Job.blocked_reason.is_not(None))))
+    held = (set(job_ids) - free - blocked) | heals.jobs_with_open(session)
+    return _Present(runs.jobs_with_active(session, job_ids), held, blocked)
+
+
+def _row(session: Session, plan: Plan, slot: SlotRow, present: _Present, at: datetime) -> dict[str, Any]:
+    reason = slot.skip_reason or _hindrance(session, plan, present)
+    if reason is None and plan.overlap != "parallel":
+        present.busy.add(plan.job_id)
+    return {
+        "job_id": plan.job_id,
+        "slot_at": slot.slot_at,
+        "slots_covered": slot.slots_covered,
+        "status": "skipped" if reason else "pending",
+        "skip_reason": reason,
+        "triggered_by": slot.triggered_by,
+        "claimed_at": at,
+        "not_before": None if reason else _jittered(plan, at),
+        "completed_at": at if reason else None,
+    }
+
+
+def _hindrance(session: Session, plan: Plan, present: _Present) -> str | None:
+    if plan.job_id in present.blocked:
+        return "blocked"
+    if plan.job_id in present.held:
+        return "paused"
+    if plan.job_id not in present.busy or plan.overlap in ("parallel", "replace"):
+        return None
+    if plan.overlap == "queue" and len(runs.active_of(session, plan.job_id)) < MOST_QUEUED:
+        return None
+    return "overlap"
+
+
+def _jittered(plan: Plan, at: datetime) -> datetime | None:
+    if not plan.jitter_secs:
+        return None
+    return at + timedelta(milliseconds=random.randint(1, plan.jitter_secs * 1_000))  # noqa: S311 - spread, not secrecy
+
+
+def _advance(session: Session, plans: Sequence[Plan]) -> None:
+    if plans:
+        table = Job.__table__
+        statement = (
+            update(table)  # type: ignore[arg-type]
+            .where(table.c.id == bindparam("job"), table.c.next_run_at == bindparam("seen"))
+            .values(next_run_at=bindparam("following"))
+        )
+        session.connection().execute(
+            statement,
+            [{"job": plan.job_id, "seen": plan.seen_next_run_at, "following": plan.next_run_at} for plan in plans],
+        )
+
+
+def _record(session: Session, rows: list[dict[str, Any]]) -> None:
+    claimed = [{"job_id": row["job_id"]} for row in rows if row["status"] == "pending"]
+    skipped = [{"job_id": row["job_id"], "reason": row["skip_reason"]} for row in rows if row["status"] == "skipped"]
+    events.record_all(session, "run.claimed", "engine", claimed)
+    events.record_all(session, "run.skipped", "engine", skipped)
+
+
+def claim_retry(session: Session, source_id: int, at: datetime) -> int | None:
+    """The child run of a failed run whose retry is due; None when there is one already, or the job may not run."""
+    source = runs.get(session, source_id)
+    if source.retry_due_at is None or source.retry_run_id is not None:
+        return None
+    job = jobs.get(session, source.job_id)
+    if not job.is_active or heals.open_for(session, job.id) or runs.active_of(session, job.id):
+        return None
+    child = Run(
+        job_id=job.id,
+        slot_at=source.slot_at,
+        status="pending",
+        triggered_by="retry",
+        attempt=source.attempt + 1,
+        retry_of=source.id,
+        root_run_id=source.root_run_id or source.id,
+        retry_number=source.retry_number + 1,
+        claimed_at=at,
+    )
+    session.add(child)
+    session.flush()
+    source.retry_run_id = child.id
+    events.record(session, "run.claimed", "engine", job_id=job.id, run_id=child.id, reason=f"retry of {source.id}")
+    return child.id
+
+
+def claim_by_hand(
+    session: Session, job_id: int, triggered_by: str, *, heal_id: int | None = None, context: str | None = None
+) -> int:
+    """A run that uses no slot: asked for by a person, a wake or a heal.  Works on a paused job, leaves the pause.
+
+    Raises NotFound; Conflict when a heal asks while another run of the job is alive.
+    """
+    job = jobs.get(session, job_id)
+    if triggered_by == "heal" and runs.active_of(session, job_id):
+        raise Conflict("Another run of this job has not ended yet; try again when it has.", code="already_running")
+    result = session.execute(
+        insert(Run).values(
+            job_id=job.id,
+            status="pending",
+            triggered_by=triggered_by,
+            heal_id=heal_id,
+            wake_context=context,
+            claimed_at=now(),
+        )
+    )
+    run_id: int = result.inserted_primary_key[0]  # type: ignore[attr-defined]
+    actor = "heal" if triggered_by == "heal" else "person"
+    events.record(session, "run.claimed", actor, job_id=job.id, run_id=run_id, heal_id=heal_id, reason=triggered_by)
+    return run_id

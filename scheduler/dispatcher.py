@@ -1,0 +1,161 @@
+"""The dispatcher: claims due slots in one commit, then hands what may run to the keeper."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from scheduler import claims
+from scheduler.environment import run_environment
+from scheduler.keeper_link import KeeperLink, KeeperUnreachable, Start
+from scheduler.launch import argv_of
+from scheduler.logs import LogFolder
+from scheduler.slots import plan
+from store import jobs, runs
+from store.clock import now
+from store.database import Database
+from store.jobs import Job
+from store.projects import Project
+from store.runs import Run
+
+log = logging.getLogger("engine")
+
+GRACE_SECS = 5.0
+"""Between asking a process tree to end and ending it."""
+
+
+class Dispatcher:
+    """A worker of desktop.loops: `step()` does what is due now, `next_at()` says when there is more."""
+
+    def __init__(
+        self,
+        database: Database,
+        keeper: KeeperLink,
+        logs: LogFolder,
+        base_environment: Mapping[str, str],
+        hard_timeout: Callable[[], int],
+    ) -> None:
+        self._database = database
+        self._keeper = keeper
+        self._logs = logs
+        self._base = base_environment
+        self._hard_timeout = hard_timeout
+        self._up_since = now()
+        self._submitted: set[tuple[int, int]] = set()
+        self._lock = threading.Lock()
+
+    def next_at(self) -> datetime | None:
+        with self._database.read() as session:
+            times = [jobs.earliest_slot(session), runs.next_retry_at(session), _earliest_jitter(session)]
+        return min((time for time in times if time), default=None)
+
+    def step(self) -> bool:
+        """Claims and submits; True when anything was done."""
+        at = now()
+        worked = self._claim_slots(at) + self._claim_retries(at)
+        return bool(self._submit(at) or worked)
+
+    def knows(self, entries: Sequence[tuple[int, int]]) -> None:
+        """What the keeper already has: these are not submitted again."""
+        with self._lock:
+            self._submitted = set(entries)
+
+    def has(self, run_id: int, attempt: int) -> bool:
+        """Whether the keeper was given this attempt."""
+        with self._lock:
+            return (run_id, attempt) in self._submitted
+
+    def forget(self, run_id: int, attempt: int) -> None:
+        with self._lock:
+            self._submitted.discard((run_id, attempt))
+
+    def _claim_slots(self, at: datetime) -> int:
+        with self._database.read() as session:
+            due = jobs.due(session, at)
+        if not due:
+            return 0
+        plans = [plan(job, at, self._up_since) for job in due]
+        return self._database.write(lambda session: claims.claim(session, plans, at), urgent=True)
+
+    def _claim_retries(self, at: datetime) -> int:
+        with self._database.read() as session:
+            sources = [run.id for run in runs.retries_due(session, at)]
+        claimed = 0
+        for source in sources:
+            child = self._database.write(lambda session, source=source: claims.claim_retry(session, source, at))  # type: ignore[misc]
+            claimed += child is not None
+        return claimed
+
+    def _submit(self, at: datetime) -> int:
+        with self._database.read() as session:
+            starts, replaced = self._ready(session, at)
+        for run in replaced:
+            self._keeper.stop(run.id, run.attempt, "replace", GRACE_SECS)
+        if not starts:
+            return 0
+        keys = [(start.run, start.attempt) for start in starts]
+        with self._lock:
+            self._submitted.update(keys)
+        try:
+            self._keeper.start(starts)
+        except KeeperUnreachable as error:
+            log.warning("[engine] %s; %d runs wait", error, len(starts))
+            with self._lock:
+                self._submitted.difference_update(keys)
+            return 0
+        return len(starts)
+
+    def _ready(self, session: Session, at: datetime) -> tuple[list[Start], list[Run]]:
+        """Pending runs that may start now, and live runs that a replacing one ends."""
+        active = runs.all_active(session)
+        with self._lock:
+            submitted = set(self._submitted)
+        waiting = [run for run in active if run.status == "pending" and (run.id, run.attempt) not in submitted]
+        waiting = [run for run in waiting if (run.not_before or at) <= at and run.abort_reason is None]
+        if not waiting:
+            return [], []
+        owners = _jobs_of(session, {run.job_id for run in waiting})
+        folders = dict(session.execute(select(Project.id, Project.folder_path)).tuples().all())
+        occupied = {run.job_id: run for run in active if run.status != "pending" or (run.id, run.attempt) in submitted}
+        starts, replaced = [], []
+        for run in waiting:
+            job = owners[run.job_id]
+            holder = occupied.get(job.id)
+            if holder is not None and job.overlap != "parallel":
+                if job.overlap == "replace" and holder.status == "running":
+                    replaced.append(holder)
+                continue
+            occupied[job.id] = run
+            starts.append(self._start(job, run, folders))
+        return starts, replaced
+
+    def _start(self, job: Job, run: Run, folders: Mapping[int, str]) -> Start:
+        logs = self._logs.of(job.id, run.id)
+        argv, direct = argv_of(job.command or "")
+        folder = job.cwd or (folders[job.project_id] if job.project_id else self._base["HOME"])
+        return Start(
+            run=run.id,
+            attempt=run.attempt,
+            argv=argv,
+            direct=direct,
+            cwd=folder,
+            env=run_environment(self._base, job, run),
+            stdout=str(logs.out),
+            stderr=str(logs.err),
+            timeout_secs=float(job.timeout_secs or self._hard_timeout()),
+            grace_secs=GRACE_SECS,
+        )
+
+
+def _earliest_jitter(session: Session) -> datetime | None:
+    waiting = select(Run.not_before).where(Run.status == "pending", Run.not_before > now())
+    return session.scalar(waiting.order_by(Run.not_before).limit(1))
+
+
+def _jobs_of(session: Session, job_ids: set[int]) -> dict[int, Job]:
+    if len(job_ids) > 500:
+        return {job.id: job for job in session.scalars(select(Job))}
+    return {job.id: job for job in session.scalars(select(Job).where(Job.id.in_(job_ids)))}

@@ -1,0 +1,47 @@
+"""The logs of runs: one raw file a stream, written by the process itself."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+TAIL_BYTES = 262_144
+
+Stream = Literal["out", "err"]
+
+
+@dataclass(frozen=True)
+class RunLogs:
+    """Where the two streams of a run are."""
+
+    out: Path
+    err: Path
+
+    @property
+    def size(self) -> int:
+        return sum(path.stat().st_size for path in (self.out, self.err) if path.exists())
+
+    def tail(self, stream: Stream, most: int = TAIL_BYTES) -> bytes:
+        """The last `most` bytes of a stream; empty when there is none."""
+        path = self.out if stream == "out" else self.err
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, 2)
+                file.seek(max(0, size - most))
+                return file.read(most)
+        except FileNotFoundError:
+            return b""
+
+
+class LogFolder:
+    """`logs/` of the data directory: logs/<job>/<run>.out and .err, readable by the person alone."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._made: set[int] = set()
+
+    def of(self, job_id: int, run_id: int) -> RunLogs:
+        folder = self._root / str(job_id)
+        if job_id not in self._made:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._made.add(job_id)
+        return RunLogs(folder / f"{run_id}.out", folder / f"{run_id}.err")

@@ -1,0 +1,213 @@
+"""The recorder: turns what the keeper reports into rows, in groups, and acknowledges after the commit."""
+
+import logging
+import queue
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from scheduler import ends
+from scheduler.ends import End, Examine, Failed
+from scheduler.keeper_link import KeeperLink, Report
+from scheduler.logs import LogFolder
+from store import projects
+from store.clock import now
+from store.database import Database
+from store.jobs import Job
+from store.runs import Run
+
+log = logging.getLogger("engine")
+
+NOBODY_KNOWS = "Nobody can vouch for how this run ended: "
+
+
+@dataclass(frozen=True)
+class _Context:
+    job: Job
+    run: Run
+    folder: str
+    project: str | None
+
+
+class Recorder:
+    """A worker of desktop.loops.  `take` is called by the keeper link's reader, `step` by the recorder's own thread."""
+
+    def __init__(
+        self,
+        database: Database,
+        keeper: KeeperLink,
+        logs: LogFolder,
+        examine: Examine,
+        base_environment: Mapping[str, str],
+        hard_timeout: Callable[[], int],
+    ) -> None:
+        self._database = database
+        self._keeper = keeper
+        self._logs = logs
+        self._examine = examine
+        self._base = base_environment
+        self._hard_timeout = hard_timeout
+        self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
+        self.nudge: Callable[[], None] = lambda: None
+        self.on_refused: Callable[[Report], None] = lambda _report: None
+
+    def take(self, reports: Iterable[Report]) -> None:
+        for report in reports:
+            self._reports.put(report)
+        self.nudge()
+
+    def next_at(self) -> datetime | None:
+        return None
+
+    def step(self) -> bool:
+        """Records everything reported since the last step; True when there was anything."""
+        reports = self._drain()
+        if not reports:
+            return False
+        started = [report for report in reports if report.state == "running"]
+        over = [report for report in reports if report.state in ("ended", "lost")]
+        for report in reports:
+            if report.state == "refused":
+                self.on_refused(report)
+        self._record(started, over)
+        if over:
+            self._keeper.acknowledge([(report.run, report.attempt) for report in over])
+        return True
+
+    def _drain(self) -> list[Report]:
+        reports = []
+        while not self._reports.empty():
+            reports.append(self._reports.get())
+        return reports
+
+    def _record(self, started: Sequence[Report], over: Sequence[Report]) -> None:
+        ended = {(report.run, report.attempt) for report in over}
+        rows = [_start_row(report) for report in started if (report.run, report.attempt) not in ended]
+        contexts = self._contexts([report.run for report in over])
+        finished = [self._end(report, contexts.get(report.run)) for report in over]
+
+        def change(session: Session) -> None:
+            if rows:
+                ends.start_runs(session, rows)
+            if finished:
+                ends.end_runs(session, finished)
+
+        if rows or finished:
+            self._database.write(change, urgent=True)
+
+    def _contexts(self, run_ids: list[int]) -> dict[int, _Context]:
+        with self._database.read() as session:
+            rows = session.execute(
+                select(Run, Job, projects.Project)
+                .join(Job, Job.id == Run.job_id)
+                .outerjoin(projects.Project, projects.Project.id == Job.project_id)
+                .where(Run.id.in_(run_ids))
+            ).all()
+        found = {}
+        for run, job, project in rows:
+            folder = job.cwd or (project.folder_path if project else self._base["HOME"])
+            found[run.id] = _Context(job, run, folder, project.folder_path if project else None)
+        return found
+
+    def _end(self, report: Report, context: _Context | None) -> End:
+        status, error = _outcome(report)
+        logs = self._logs.of(context.run.job_id, report.run) if context else None
+        examined = None
+        marked = report.state == "lost" or not report.known
+        if context and logs and status in ("failed", "timeout") and not marked:
+            examined = self._examine(self._failed(report, context))
+        return End(
+            run_id=report.run,
+            attempt=report.attempt,
+            status=status,
+            at=report.at or now(),
+            started_at=report.started_at,
+            exit_code=report.exit_code,
+            signal=report.signal,
+            error=error,
+            examined=examined,
+            system_marked=marked and status == "failed",
+            log_bytes=logs.size if logs else 0,
+        )
+
+    def _failed(self, report: Report, context: _Context) -> Failed:
+        logs = self._logs.of(context.run.job_id, report.run)
+        return Failed(
+            job=context.job,
+            run_id=report.run,
+            exit_code=report.exit_code,
+            signal=report.signal,
+            spawn_error=report.spawn_error,
+            stopped=report.stopped,
+            stdout=logs.tail("out"),
+            stderr=logs.tail("err"),
+            cwd=context.folder,
+            project=context.project,
+            path=context.job.env.get("PATH", self._base.get("PATH", "")),
+            timeout_secs=context.job.timeout_secs or self._hard_timeout(),
+        )
+
+
+def _start_row(report: Report) -> dict[str, Any]:
+    return {
+        "run": report.run,
+        "tried": report.attempt,
+        "at": report.started_at or report.at or now(),
+        "new_pid": report.pid,
+        "new_start": report.start_time,
+        "new_boot": report.boot_id,
+    }
+
+
+def _outcome(report: Report) -> tuple[str, str | None]:
+    """The run's status and its error in words."""
+    if report.stopped in ("abort", "replace"):
+        left = f"; still alive: {', '.join(map(str, report.survivors))}" if report.survivors else ""
+        return "aborted", ("replaced by the next run" if report.stopped == "replace" else "aborted") + left
+    if report.stopped == "timeout":
+        return "timeout", "ran longer than its time limit and was ended"
+    if report.state == "lost":
+        return "failed", NOBODY_KNOWS + (report.reason or "the process that watched it was gone before it ended.")
+    if not report.known:
+        return "failed", NOBODY_KNOWS + "its watching process was killed while it ran; its exit code is lost."
+    if report.spawn_error:
+        return "failed", report.spawn_error
+    if report.exit_code == 0:
+        return "completed", None
+    if report.signal:
+        return "failed", f"killed by signal {report.signal}"
+    return "failed", f"exit code {report.exit_code}"
+
+
+def adopt(database: Database, known: Sequence[Report], recorder: Recorder) -> list[tuple[int, int]]:
+    """At start: sorts the runs that the last boot left active by what the keeper knows of them.
+
+    Runs the keeper knows go the usual way; running ones that it does not know are system-marked, pending ones
+    were never started and are submitted again by the dispatcher.  Returns the attempts the keeper has.
+    """
+    have = {(report.run, report.attempt) for report in known}
+    with database.read() as session:
+        orphans = session.scalars(select(Run).where(Run.status.in_(("running", "stuck")))).all()
+    at = now()
+    lost = [
+        End(
+            run.id,
+            run.attempt,
+            "failed",
+            at,
+            error=NOBODY_KNOWS + "the keeper has no record of it.",
+            system_marked=True,
+        )
+        for run in orphans
+        if (run.id, run.attempt) not in have
+    ]
+    if lost:
+        count = len(database.write(lambda session: ends.end_runs(session, lost), urgent=True))
+        log.warning("[engine] %d runs of the last start were marked as failed: nobody can vouch for them", count)
+    recorder.take(known)
+    recorder.step()
+    return sorted(have)

@@ -1,0 +1,88 @@
+"""Cards: the rows of the inbox."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Index, select, text, update
+from sqlalchemy.orm import Mapped, Session, mapped_column
+
+from store import events
+from store.clock import now
+from store.errors import NotFound
+from store.types import AUTOINCREMENT, Base
+
+ALERT = "cron.failure_alert"
+ESCALATION = "cron.failure_heal"
+NEEDS_YOU = "heal.needs_you"
+PROPOSAL = "heal.proposal"
+NOTICE = "scheduler.notice"
+
+
+class Card(Base):
+    __tablename__ = "cli_pending_actions"
+    __table_args__ = (
+        Index(
+            "uq_cli_pending_actions_open", "action_kind", "target", unique=True, sqlite_where=text("status = 'pending'")
+        ),
+        Index("ix_cli_pending_actions_job", "job_id", "status"),
+        AUTOINCREMENT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    action_kind: Mapped[str]
+    target: Mapped[str]
+    job_id: Mapped[int | None]
+    run_id: Mapped[int | None]
+    title: Mapped[str]
+    preview: Mapped[str]
+    payload: Mapped[dict[str, Any]]
+    status: Mapped[str] = mapped_column(default="pending")
+    snoozed_until: Mapped[datetime | None]
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    resolved_at: Mapped[datetime | None]
+    dispatched_at: Mapped[datetime | None]
+    resolution: Mapped[str | None]
+    reason: Mapped[str | None]
+
+
+def get(session: Session, card_id: int) -> Card:
+    """The card; raises NotFound."""
+    card = session.get(Card, card_id)
+    if card is None:
+        raise NotFound("card", card_id)
+    return card
+
+
+def listing(session: Session, *, status: str | None = "pending", limit: int = 100) -> Sequence[Card]:
+    """The newest cards, newest first; all of them with `status` None."""
+    query = select(Card).order_by(Card.id.desc()).limit(limit)
+    if status is not None:
+        query = query.where(Card.status == status)
+    return session.scalars(query).all()
+
+
+def post(session: Session, card: Card) -> bool:
+    """Opens the card unless one of the same kind and target is open already; True when it was opened."""
+    known = select(Card.id).where(
+        Card.action_kind == card.action_kind, Card.target == card.target, Card.status == "pending"
+    )
+    if session.scalar(known) is not None:
+        return False
+    session.add(card)
+    session.flush()
+    events.record(session, "card.opened", "app", job_id=card.job_id, run_id=card.run_id, reason=card.action_kind)
+    return True
+
+
+def dismiss_for_job(session: Session, job_id: int, kinds: Sequence[str], reason: str) -> int:
+    """Closes the job's open cards of these kinds; returns how many."""
+    result = session.execute(
+        update(Card)
+        .where(Card.job_id == job_id, Card.status == "pending", Card.action_kind.in_(kinds))
+        .values(status="dismissed", resolution="auto", reason=reason, resolved_at=now())
+    )
+    closed: int = result.rowcount  # type: ignore[attr-defined]
+    if closed:
+        events.record(session, "card.resolved", "app", job_id=job_id, reason=reason)
+    return closed

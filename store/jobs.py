@@ -1,0 +1,136 @@
+"""Jobs: a schedule plus a target."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, Select, func, select, text, update
+from sqlalchemy.orm import Mapped, Session, mapped_column
+
+from store.clock import now
+from store.errors import NotFound
+from store.types import AUTOINCREMENT, Base
+
+
+class Job(Base):
+    __tablename__ = "cron_jobs"
+    __table_args__ = (
+        Index("ix_cron_jobs_next_run", "next_run_at", sqlite_where=text("next_run_at IS NOT NULL")),
+        AUTOINCREMENT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    target_type: Mapped[str]
+    command: Mapped[str | None]
+    recipe: Mapped[str | None]
+    prompt: Mapped[str | None]
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("projects.id"))
+    cwd: Mapped[str | None]
+    env: Mapped[dict[str, str]] = mapped_column(default=dict)
+    schedule: Mapped[str | None]
+    schedule_text: Mapped[str | None]
+    timezone: Mapped[str]
+    run_mode: Mapped[str] = mapped_column(default="recurring")
+    run_at: Mapped[datetime | None]
+    overlap: Mapped[str] = mapped_column(default="skip")
+    catch_up: Mapped[str] = mapped_column(default="once")
+    catch_up_max_age_secs: Mapped[int | None]
+    jitter_secs: Mapped[int] = mapped_column(default=0)
+    timeout_secs: Mapped[int | None]
+    retries: Mapped[int] = mapped_column(default=0)
+    retry_backoff_secs: Mapped[int] = mapped_column(default=30)
+    effects: Mapped[str] = mapped_column(default="unknown")
+    verify_command: Mapped[str | None]
+    success_when: Mapped[list[Any]] = mapped_column(default=list)
+    require_approval: Mapped[bool] = mapped_column(default=False)
+    healing_enabled: Mapped[bool] = mapped_column(default=True)
+    consecutive_heal_failures: Mapped[int] = mapped_column(default=0)
+    deliver_to: Mapped[str | None]
+    tags: Mapped[list[str]] = mapped_column(default=list)
+
+    # Each owner of a pause has its own column, so that lifting one never lifts another's.
+    person_paused_at: Mapped[datetime | None]
+    person_paused_until: Mapped[datetime | None]
+    breaker_paused_at: Mapped[datetime | None]
+    paused_session_id: Mapped[int | None]
+    paused_heal_id: Mapped[int | None]
+    blocked_reason: Mapped[str | None]
+    done_at: Mapped[datetime | None]
+
+    next_run_at: Mapped[datetime | None]
+    last_run_id: Mapped[int | None]
+    last_run_status: Mapped[str | None]
+    last_run_started_at: Mapped[datetime | None]
+    last_run_duration_ms: Mapped[int | None]
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    updated_at: Mapped[datetime] = mapped_column(default=now)
+
+    @property
+    def paused_by(self) -> str | None:
+        """Who holds the job still, the person first: `person`, `breaker`, `session`, `heal <id>` or None."""
+        if self.person_paused_at:
+            return "person"
+        if self.breaker_paused_at:
+            return "breaker"
+        if self.paused_session_id:
+            return "session"
+        return f"heal {self.paused_heal_id}" if self.paused_heal_id else None
+
+    @property
+    def is_active(self) -> bool:
+        return not (self.paused_by or self.blocked_reason or self.done_at)
+
+
+def get(session: Session, job_id: int) -> Job:
+    """The job; raises NotFound."""
+    job = session.get(Job, job_id)
+    if job is None:
+        raise NotFound("job", job_id)
+    return job
+
+
+def listing(session: Session, *, after_id: int = 0, limit: int = 1_000) -> Sequence[Job]:
+    """Jobs in the order they were made, a page after `after_id`."""
+    return session.scalars(select(Job).where(Job.id > after_id).order_by(Job.id).limit(limit)).all()
+
+
+def named(session: Session, name: str) -> Job | None:
+    return session.scalar(select(Job).where(Job.name == name).order_by(Job.id).limit(1))
+
+
+def due(session: Session, at: datetime) -> Sequence[Job]:
+    """Jobs with a slot at or before `at`, oldest slot first."""
+    return session.scalars(select(Job).where(Job.next_run_at <= at).order_by(Job.next_run_at, Job.id)).all()
+
+
+def earliest_slot(session: Session) -> datetime | None:
+    return session.scalar(
+        select(Job.next_run_at).where(Job.next_run_at.is_not(None)).order_by(Job.next_run_at).limit(1)
+    )
+
+
+def active() -> Select[tuple[int]]:
+    """The ids of jobs that nothing holds still."""
+    held = (
+        Job.person_paused_at,
+        Job.breaker_paused_at,
+        Job.paused_session_id,
+        Job.paused_heal_id,
+        Job.blocked_reason,
+        Job.done_at,
+    )
+    return select(Job.id).where(*(column.is_(None) for column in held))
+
+
+def counts(session: Session) -> tuple[int, int]:
+    """How many jobs there are, and how many of them are active."""
+    total = session.scalar(select(func.count()).select_from(Job)) or 0
+    live = session.scalar(select(func.count()).select_from(active().subquery())) or 0
+    return total, live
+
+
+def set_pause(session: Session, job_id: int, **columns: object) -> bool:
+    """Sets pause columns of one job; False when there is no such job."""
+    result = session.execute(update(Job).where(Job.id == job_id).values(**columns, updated_at=now()))
+    return result.rowcount == 1  # type: ignore[attr-defined,no-any-return]

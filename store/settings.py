@@ -1,0 +1,94 @@
+"""Every setting there is, in one table, with where its present value comes from."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Mapped, Session, mapped_column
+
+from store.types import Base
+
+log = logging.getLogger("settings")
+
+
+class StoredSetting(Base):
+    __tablename__ = "settings"
+
+    key: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[str]
+
+
+def _choice(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        number = int(text)
+        if number < least:
+            raise ValueError(f"must be {least} or more")
+        return number
+
+    return parse
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: `name` on the settings page and in the environment, how it is read, what it means."""
+
+    name: str
+    default: Any
+    parse: Callable[[str], Any]
+    meaning: str
+
+
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting(
+            "CRONMEND_HEALER",
+            "auto",
+            _choice("auto", "claude", "claude-code", "playbook", "off"),
+            "Who heals: the playbook and then Claude (auto), one of them alone, or nobody.",
+        ),
+        Setting("CRONMEND_MODEL", "claude-sonnet-5-5", str, "The model of heal sessions."),
+        Setting("SANDBOX_TIMEOUT_SECS", 1800, _whole(1), "Hard limit of a run that sets none itself, in seconds."),
+        Setting("MAX_CONCURRENT_AUTO_HEALS", 3, _whole(1), "Automatic heals open at once over all jobs."),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    value: Any
+    origin: str
+
+
+def read(session: Session, environment: Mapping[str, str]) -> dict[str, Value]:
+    """Each setting's value with its origin: settings page > environment > default.
+
+    A value that cannot be read is a warning and the next origin's value, never a crash.
+    """
+    stored = {row.key: row.value for row in session.scalars(select(StoredSetting))}
+    return {name: _resolve(setting, stored, environment) for name, setting in SETTINGS.items()}
+
+
+def _resolve(setting: Setting, stored: Mapping[str, str], environment: Mapping[str, str]) -> Value:
+    for origin, source in (("settings page", stored), ("environment", environment)):
+        text = source.get(setting.name)
+        if text is None or text == "":
+            continue
+        try:
+            return Value(setting.parse(text), origin)
+        except ValueError as error:
+            log.warning(
+                "[engine] %s from the %s is not usable (%s); using %r", setting.name, origin, error, setting.default
+            )
+    return Value(setting.default, "default")

@@ -1,0 +1,107 @@
+"""The one writer: every change to the database goes through this thread, in groups."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.orm import Session
+
+T = TypeVar("T")
+
+GROUP_SECS = 0.020
+"""How long a group may take in further writes while the queue is not empty."""
+
+
+@dataclass
+class _Write:
+    change: Callable[[Session], Any]
+    answer: "Future[Any]" = field(default_factory=Future)
+
+
+class Writer:
+    """Runs changes one after another, each in its own savepoint, and commits them in groups.
+
+    A change that raises is undone alone; the others of its group stay.  `write` answers after the commit.
+    After a commit that recorded events, `on_commit` is told their kinds.
+    """
+
+    def __init__(self, engine: Engine, on_commit: Callable[[frozenset[str]], None] = lambda _kinds: None) -> None:
+        self._engine = engine
+        self.on_commit = on_commit
+        self._urgent: deque[_Write] = deque()
+        self._usual: deque[_Write] = deque()
+        self._waiting = threading.Condition()
+        self._closed = False
+
+    def write(self, change: Callable[[Session], T], *, urgent: bool = False) -> T:
+        """The result of `change` once it is durable; raises what it raised.  The engine's own writes are urgent."""
+        item = _Write(change)
+        with self._waiting:
+            if self._closed:
+                raise RuntimeError("the database is closed")
+            (self._urgent if urgent else self._usual).append(item)
+            self._waiting.notify()
+        result: T = item.answer.result()
+        return result
+
+    def run(self) -> None:
+        """The writer thread: until `close`."""
+        with self._engine.connect() as connection:
+            while (first := self._take(wait=True)) is not None:
+                self._commit_group(connection, first)
+
+    def close(self) -> None:
+        """Lets the writes already asked for finish, then ends the thread."""
+        with self._waiting:
+            self._closed = True
+            self._waiting.notify()
+
+    def _take(self, *, wait: bool) -> _Write | None:
+        with self._waiting:
+            while True:
+                queue = self._urgent or self._usual
+                if queue:
+                    return queue.popleft()
+                if not wait or self._closed:
+                    return None
+                self._waiting.wait()
+
+    def _commit_group(self, connection: Connection, first: _Write) -> None:
+        kinds: set[str] = set()
+        done: list[tuple[_Write, Any]] = []
+        deadline = time.monotonic() + GROUP_SECS
+        try:
+            with connection.begin():
+                item: _Write | None = first
+                while item is not None:
+                    self._apply(connection, item, kinds, done)
+                    item = self._take(wait=False) if time.monotonic() < deadline else None
+        except Exception as error:  # noqa: BLE001 - the commit failed (disk full, say): each asker is told
+            for write, _ in done:
+                write.answer.set_exception(error)
+            return
+        for write, result in done:
+            write.answer.set_result(result)
+        if kinds:
+            self.on_commit(frozenset(kinds))
+
+    def _apply(self, connection: Connection, item: _Write, kinds: set[str], done: list[tuple[_Write, Any]]) -> None:
+        told: set[str] = set()
+        try:
+            # The session only joins our savepoint: its own close must neither commit nor roll anything back.
+            joined = {"join_transaction_mode": "rollback_only", "expire_on_commit": False, "info": {"kinds": told}}
+            with connection.begin_nested():
+                session = Session(connection, **joined)  # type: ignore[arg-type]
+                result = item.change(session)
+                session.flush()
+                session.expunge_all()
+        except Exception as error:  # noqa: BLE001 - one failure must not undo the group
+            item.answer.set_exception(error)
+        else:
+            kinds |= told
+            done.append((item, result))
