@@ -64,8 +64,8 @@ class Field:
 MINUTE = Field("minute", 0, 59)
 HOUR = Field("hour", 0, 23)
 DAY = Field("day of month", 1, 31)
-MONTH = Field("month", 1, 12, tuple("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()))
-WEEKDAY = Field("day of week", 0, 7, tuple("SUN MON TUE WED THU FRI SAT".split()))
+MONTH = Field("month", 1, 12, ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"))
+WEEKDAY = Field("day of week", 0, 7, ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"))
 FIELDS = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
 

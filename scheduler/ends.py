@@ -73,7 +73,8 @@ def end_runs(session: Session, ends: Sequence[End]) -> list[int]:
     open_attempts = {
         (run.id, run.attempt) for run in _present(session, [end.run_id for end in ends]) if run.status in ACTIVE
     }
-    won, late = [], []
+    won: list[End] = []
+    late: list[End] = []
     for end in ends:
         key = (end.run_id, end.attempt)
         (won if key in open_attempts else late).append(end)
@@ -102,7 +103,7 @@ def _write(session: Session, won: list[End]) -> None:
         if job is not None:
             _touch_job(session, job, run, end, row)
     table = Run.__table__
-    columns = {name: bindparam(f"new_{name}") for name in rows[0] if name != "id"}
+    columns: dict[str, Any] = {name: bindparam(f"new_{name}") for name in rows[0] if name != "id"}
     statement = update(table).where(table.c.id == bindparam("run"), table.c.status.in_(ACTIVE)).values(columns)  # type: ignore[arg-type]
     session.connection().execute(
         statement, [{"run": row["id"], **{f"new_{k}": v for k, v in row.items() if k != "id"}} for row in rows]

@@ -7,7 +7,7 @@ loses runs where the clock moves by half an hour (both in version 2.8).
 
 from collections import deque
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -38,7 +38,7 @@ def find_firings(cron: str, zone: ZoneInfo, after: datetime) -> Iterator[Firing]
 
 
 def is_elapsed(cron: str) -> bool:
-    """Whether a clock change neither adds nor moves runs: minute or hour begins with a star (the rule of Debian's cron)."""
+    """Whether a clock change neither adds nor moves runs: minute or hour begins with a star (Debian's rule)."""
     minute, hour, *_ = cron.split()
     return minute.startswith("*") or hour.startswith("*")
 
@@ -69,7 +69,9 @@ def _follow_elapsed_time(cron: str, zone: ZoneInfo, after: datetime) -> Iterator
             repeats.append(Firing(second, "this hour happens twice; this is the second time"))
             yield Firing(first, "this hour happens twice; runs both times")
         else:
-            yield Firing(first, missed and f"{missed:%H:%M on %Y-%m-%d} does not exist and is left out")
+            yield Firing(
+                first, None if missed is None else f"{missed:%H:%M on %Y-%m-%d} does not exist and is left out"
+            )
         missed = None
     yield from repeats
 

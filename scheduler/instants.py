@@ -30,7 +30,7 @@ def parse_instant(text: str, timezone: str, now: datetime, field: str = "at") ->
     zone = find_zone(timezone)
     words = " ".join(text.lower().split())
     if not words or not text.isprintable():
-        raise Invalid(field, f"There is no time in {ascii(text)}; {_FORMS}.")
+        raise Invalid(field, f"There is no time in {text!a}; {_FORMS}.")
     try:
         found = _read_delay(words, now) or _read_day(words, zone, now, field) or _read_iso(text.strip(), zone, field)
     except OverflowError:

@@ -8,8 +8,9 @@ from sqlalchemy import delete, update
 from sqlalchemy.orm import Session
 
 from scheduler.drafts import JobDraft, existing_folder, read_draft
-from scheduler.instants import local_timezone, parse_instant
+from scheduler.instants import parse_instant
 from scheduler.schedule import Schedule
+from scheduler.zones import local_timezone
 from store import events, jobs, projects, runs
 from store.clock import iso, now
 from store.errors import Conflict, Invalid
@@ -35,7 +36,7 @@ def edit(session: Session, job_id: int, patch: dict[str, Any], actor: str = "per
     """Changes the named fields; raises Invalid, NotFound, and stores nothing when one is wrong."""
     job = jobs.get(session, job_id)
     for field in ("recipe", "prompt", "targetType"):
-        if patch.get(field) is not None and field != "targetType" or patch.get("targetType", "command") != "command":
+        if (field != "targetType" and patch.get(field) is not None) or patch.get("targetType", "command") != "command":
             raise Invalid(field, f"{field}: the target type of a job never changes; make a new job.")
     present = draft_of(job)
     merged = {**present, **patch}

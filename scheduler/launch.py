@@ -10,9 +10,59 @@ SHELL = "/bin/sh"
 # the shell, and so is a leading assignment.
 _PLAIN = re.compile(r"[\w@%+=:,./ -]+\Z", re.ASCII)
 _BUILTINS = frozenset(
-    ". : [ alias bg break cd command continue eval exec exit export false fg for getopts hash if case while until jobs"
-    " local printf pwd read readonly return set shift source test times trap true type ulimit umask unalias unset wait"
-    " echo time then do done fi esac function select".split()
+    [
+        ".",
+        ":",
+        "[",
+        "alias",
+        "bg",
+        "break",
+        "cd",
+        "command",
+        "continue",
+        "eval",
+        "exec",
+        "exit",
+        "export",
+        "false",
+        "fg",
+        "for",
+        "getopts",
+        "hash",
+        "if",
+        "case",
+        "while",
+        "until",
+        "jobs",
+        "local",
+        "printf",
+        "pwd",
+        "read",
+        "readonly",
+        "return",
+        "set",
+        "shift",
+        "source",
+        "test",
+        "times",
+        "trap",
+        "true",
+        "type",
+        "ulimit",
+        "umask",
+        "unalias",
+        "unset",
+        "wait",
+        "echo",
+        "time",
+        "then",
+        "do",
+        "done",
+        "fi",
+        "esac",
+        "function",
+        "select",
+    ]
 )
 
 

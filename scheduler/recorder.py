@@ -163,7 +163,7 @@ def _start_row(report: Report) -> dict[str, Any]:
     }
 
 
-def _outcome(report: Report) -> tuple[str, str | None]:
+def _outcome(report: Report) -> tuple[str, str | None]:  # noqa: PLR0911 - a table of cases
     """The run's status and its error in words."""
     if report.stopped in ("abort", "replace"):
         left = f"; still alive: {', '.join(map(str, report.survivors))}" if report.survivors else ""

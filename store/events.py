@@ -39,7 +39,7 @@ _EMPTY: dict[str, Any] = dict.fromkeys(("job_id", "run_id", "heal_id", "session_
 
 
 def record(session: Session, kind: str, actor: str, **facts: Any) -> None:
-    """Writes one event beside the change it tells of.  `facts`: job_id, run_id, heal_id, session_id, reason, changes."""
+    """Writes one event beside the change it tells of.  `facts`: the ids, reason, changes."""
     record_all(session, kind, actor, [facts])
 
 

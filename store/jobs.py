@@ -110,7 +110,7 @@ def earliest_slot(session: Session) -> datetime | None:
     )
 
 
-def active() -> Select[tuple[int]]:
+def active() -> Select[int]:
     """The ids of jobs that nothing holds still."""
     held = (
         Job.person_paused_at,
