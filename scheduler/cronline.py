@@ -6,7 +6,6 @@ from datetime import datetime
 
 from cronsim import CronSim, CronSimError
 
-from scheduler.zones import find_zone
 from store.errors import Invalid
 
 REBOOT = "@reboot"
@@ -30,7 +29,7 @@ _ZONE_PREFIX = re.compile(r"(?:CRON_)?TZ=(\S*)", re.IGNORECASE)
 _TERM = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\w+))?", re.ASCII)
 _NTH = re.compile(r"(?P<day>\w+)#(?P<nth>\w+)", re.ASCII)
 _LAST_DAY = re.compile(r"(?P<day>[0-9]+|[A-Z]{3})L")
-_NUMBER = re.compile(r"[0-9]{1,4}")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Field:
             raise self.refuse(f": “{text.lower()}” is not a value; use {self._values()}.")
         number = int(text)
         if not self.low <= number <= self.high:
-            raise self.refuse(f" {number} is outside {self.low}-{self.high}; use {self._values()}.")
+            raise self.refuse(f" {number} is outside {self.low}-{self.high}.")
         return number
 
     def _values(self) -> str:
@@ -151,7 +150,10 @@ def _read_special(part: Field, term: str) -> str | None:
 _OTHER_DIALECTS = {
     "?": (r"\?.*", "write *"),
     "W (the nearest weekday)": (r"\d+W", "use LW for the last weekday of the month, or a day"),
-    "L here": (r"L.*|.*L(?:/.*)?", "L goes into the day of month, 5L (the last Friday) into the day of week"),
+    "L here": (
+        r"L(?:W|[-/0-9].*)?|(?:[0-9]+|[A-Z]{3})L",
+        "L goes into the day of month, 5L (the last Friday) into the day of week",
+    ),
     "H": (r"H\b.*", "choose a value, or use a jitter"),
     "~ (random)": (r".*~.*", "choose a value, or use a jitter"),
 }
@@ -214,9 +216,8 @@ def _check_fires(cron: str) -> None:
         raise DAY.refuse(f" {day} does not come in month {month}{also}: it never fires; use L for the last day.")
 
 
-def check_text(text: str, timezone: str) -> None:
-    """Raise Invalid for a text no schedule can have, or for an unknown zone."""
-    find_zone(timezone)
+def check_text(text: str) -> None:
+    """Raise Invalid("schedule") for a text that is empty, too long or not one line."""
     if not text.strip():
         raise _invalid(f"The schedule is empty; {_HINT}")
     if len(text) > LONGEST_LINE:

@@ -38,7 +38,7 @@ def find_firings(cron: str, zone: ZoneInfo, after: datetime) -> Iterator[Firing]
 
 
 def is_elapsed(cron: str) -> bool:
-    """Whether a clock change neither adds nor moves runs: minute or hour begins with a star (Debian's rule)."""
+    """Whether runs follow elapsed time: minute or hour begins with a star (the rule of Debian's cron)."""
     minute, hour, *_ = cron.split()
     return minute.startswith("*") or hour.startswith("*")
 

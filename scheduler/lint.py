@@ -7,6 +7,7 @@ from cron_descriptor import Options, get_description
 from scheduler.cronline import REBOOT
 
 _ENGLISH = Options(locale_code="en_US", use_24hour_time_format=True)
+_STEP = re.compile(r"\*/([0-9]+)")
 _SHORTEST_MONTH = {"2": 28, "4": 30, "6": 30, "9": 30, "11": 30}
 _CYCLES = (("minute", 60, "hour"), ("hour", 24, "day"), ("day of month", 0, "month"), ("month", 12, "year"))
 
@@ -15,24 +16,41 @@ def describe(cron: str) -> str:
     """The line in English: "Every 30 minutes", "At 09:30, Monday through Friday"."""
     if cron == REBOOT:
         return "Once after each start of the machine"
-    *rest, weekday = cron.split()
-    if "," in weekday and ("#" in weekday or "L" in weekday):
-        # The library spreads the ordinal of one term over the whole list.
-        joint = ", and " if both_days_must_match(cron) else ", or "
-        days = " or ".join(_describe_weekday(term) for term in weekday.split(","))
-        text = get_description(" ".join([*rest, "*"]), _ENGLISH) + (", " if rest[2] == "*" else joint) + days
-    else:
-        text = get_description(cron, _ENGLISH)
-    if both_days_must_match(cron):
-        # The library says "or" wherever both day fields are set.
-        text = text.replace(", or on ", ", and on ")
+    minute, hour, day, month, weekday = cron.split()
+    times = f"{_spell_out(minute, 60)} {_spell_out(hour, 24)}"
+    # The library spreads the ordinal of one term over a whole list, and joins the two day fields by one word only.
+    weekday = _spell_out(weekday, 7)
+    terms = weekday.split(",") if "#" in weekday or "L" in weekday else [weekday]
+    if weekday == "*" or (day == "*" and len(terms) == 1):
+        return _translate(f"{times} {day} {month} {weekday}")
+    joint = _joint(cron) if day != "*" else ", "
+    every_month = _translate(f"{times} * * *")
+    only_months = _translate(f"{times} * {month} *").removeprefix(every_month)
+    days = joint + " or ".join(map(_describe_weekday, terms))
+    return _translate(f"{times} {day} * *") + days + only_months
+
+
+def _joint(cron: str) -> str:
+    return ", and only " if both_days_must_match(cron) else ", or "
+
+
+def _translate(cron: str) -> str:
+    text = str(get_description(cron, _ENGLISH))
     text = re.sub(r"\bLW (?=of the month)", "the last weekday ", text)
     return re.sub(r"\bL (?=of the month)", "the last day ", text)
 
 
 def _describe_weekday(term: str) -> str:
-    text = get_description(f"0 0 * * {term}", _ENGLISH).removeprefix("At 00:00, ").removeprefix("only ")
-    return text if text.startswith("on ") else f"on {text}"
+    text = _translate(f"0 0 * * {term}").removeprefix("At 00:00, ").removeprefix("only ")
+    return text if text.startswith(("on ", "every ")) else f"on {text}"
+
+
+def _spell_out(text: str, size: int) -> str:
+    """An uneven step as the list of its values: "every 45 minutes" would be a lie."""
+    match = _STEP.fullmatch(text)
+    if match is None or size % int(match[1]) == 0:
+        return text
+    return ",".join(map(str, range(0, size, int(match[1]))))
 
 
 def both_days_must_match(cron: str) -> bool:
@@ -51,7 +69,7 @@ def find_notes(cron: str) -> tuple[str, ...]:
 def _note_steps(cron: str) -> list[str]:
     notes = []
     for (name, size, cycle), text in zip(_CYCLES, cron.split()[:4], strict=True):
-        match = re.fullmatch(r"\*/([0-9]+)", text)
+        match = _STEP.fullmatch(text)
         if match and (not size or size % int(match[1])):
             notes.append(
                 f"{name}: {text} is uneven, it starts again with every {cycle}, so the last gap is shorter."
@@ -78,7 +96,7 @@ def _note_short_months(cron: str) -> list[str]:
     day, month, weekday = cron.split()[2:]
     if cron.split()[2:] == ["29", "2", "*"]:
         return ["Runs in leap years only."]
-    months = re.split("[,]", month)
+    months = month.split(",")
     shortest = min((_SHORTEST_MONTH.get(name, 31) for name in months), default=31) if _is_plain(month) else 28
     late = [term for term in day.split(",") if term in {"29", "30", "31"} and int(term) > shortest]
     also = " (the day of week still counts)" if weekday != "*" else ""

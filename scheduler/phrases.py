@@ -114,14 +114,14 @@ def _every_days(count: int) -> str:
     if count == 1:
         return "0 9 * * *"
     raise Invalid(
-        "schedule", f"“every {count} days” has no five fields; use “every day”, or a list of days of the week."
+        "schedule", f"“every {count} days” cannot be said in five fields; use “every day” or a day such as “fridays”."
     )
 
 
 def _every_weeks(count: int) -> str:
     if count == 1:
         return "0 9 * * 1"
-    raise Invalid("schedule", f"“every {count} weeks” has no five fields; use “every week” or “monthly”.")
+    raise Invalid("schedule", f"“every {count} weeks” cannot be said in five fields; use “every week” or “monthly”.")
 
 
 _UNITS: dict[str, Callable[[int], str]] = {

@@ -36,7 +36,8 @@ class Schedule:
 
         Raises Invalid in "schedule" or "timezone"; the message names the cause and the remedy.
         """
-        check_text(text, timezone)
+        find_zone(timezone)
+        check_text(text)
         written = " ".join(text.split())
         phrase = read_phrase(written)
         cron = phrase or read_line(written)

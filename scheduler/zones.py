@@ -70,11 +70,14 @@ def _names() -> frozenset[str]:
 def _suggest(name: str) -> str | None:
     """The zone whose name, or whose last part (the city), is nearest to `name`."""
     # Etc/GMT+2 lies two hours WEST of Greenwich: it is nobody's intention.
-    known = [zone for zone in sorted(_names()) if not zone.startswith("Etc/")]
+    # EST is no help to somebody who wrote CEST: only places are guessed at.
+    known = [zone for zone in sorted(_names()) if "/" in zone and not zone.startswith("Etc/")]
     by_city = {zone.rpartition("/")[2].lower(): zone for zone in known}
     by_name = {zone.lower(): zone for zone in known}
     wanted = name.strip().lower().replace(" ", "_")
-    for index, cutoff in ((by_name, 0.75), (by_city, 0.75), (by_name, 0.6)):
+    if exact := next((zone for zone in _names() if zone.lower() == wanted), None):
+        return exact
+    for index, cutoff in ((by_name, 0.75), (by_city, 0.8)):
         near = difflib.get_close_matches(wanted, index, n=1, cutoff=cutoff)
         if near:
             return index[near[0]]
