@@ -2,14 +2,14 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from scheduler import claims
-from scheduler.environment import run_environment
+from scheduler.environment import Surroundings
 from scheduler.keeper_link import KeeperLink, KeeperUnreachable, Start
 from scheduler.launch import argv_of
 from scheduler.logs import LogFolder
@@ -35,14 +35,12 @@ class Dispatcher:
         database: Database,
         keeper: KeeperLink,
         logs: LogFolder,
-        base_environment: Mapping[str, str],
-        hard_timeout: Callable[[], int],
+        surroundings: Surroundings,
     ) -> None:
         self._database = database
         self._keeper = keeper
         self._logs = logs
-        self._base = base_environment
-        self._hard_timeout = hard_timeout
+        self._surroundings = surroundings
         self._up_since = now()
         self._submitted: set[tuple[int, int]] = set()
         self._lock = threading.Lock()
@@ -67,10 +65,6 @@ class Dispatcher:
         """Whether the keeper was given this attempt."""
         with self._lock:
             return (run_id, attempt) in self._submitted
-
-    def forget(self, run_id: int, attempt: int) -> None:
-        with self._lock:
-            self._submitted.discard((run_id, attempt))
 
     def _claim_slots(self, at: datetime) -> int:
         with self._database.read() as session:
@@ -112,6 +106,7 @@ class Dispatcher:
         """Pending runs that may start now, and live runs that a replacing one ends."""
         active = runs.all_active(session)
         with self._lock:
+            self._submitted &= {(run.id, run.attempt) for run in active}  # what has ended is not asked for again
             submitted = set(self._submitted)
         waiting = [run for run in active if run.status == "pending" and (run.id, run.attempt) not in submitted]
         waiting = [run for run in waiting if (run.not_before or at) <= at and run.abort_reason is None]
@@ -135,17 +130,17 @@ class Dispatcher:
     def _start(self, job: Job, run: Run, folders: Mapping[int, str]) -> Start:
         logs = self._logs.of(job.id, run.id)
         argv, direct = argv_of(job.command or "")
-        folder = job.cwd or (folders[job.project_id] if job.project_id else self._base["HOME"])
+        project_folder = folders[job.project_id] if job.project_id else None
         return Start(
             run=run.id,
             attempt=run.attempt,
             argv=argv,
             direct=direct,
-            cwd=folder,
-            env=run_environment(self._base, job, run),
+            cwd=self._surroundings.folder(job, project_folder),
+            env=self._surroundings.environment(job, run),
             stdout=str(logs.out),
             stderr=str(logs.err),
-            timeout_secs=float(job.timeout_secs or self._hard_timeout()),
+            timeout_secs=float(self._surroundings.timeout_secs(job)),
             grace_secs=GRACE_SECS,
         )
 

@@ -4,7 +4,8 @@ import os
 import pwd
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from store.clock import iso
@@ -50,13 +51,31 @@ def _completed(env: dict[str, str]) -> dict[str, str]:
     return {**usual, **env}
 
 
-def run_environment(base: Mapping[str, str], job: Job, run: Run) -> dict[str, str]:
-    """The whole environment of one run's process."""
-    return {
-        **base,
-        **job.env,
-        "CRONMEND_JOB_ID": str(job.id),
-        "CRONMEND_RUN_ID": str(run.id),
-        "CRONMEND_SLOT": iso(run.slot_at) if run.slot_at else "",
-        "CRONMEND_ATTEMPT": str(run.attempt),
-    }
+@dataclass(frozen=True)
+class Surroundings:
+    """What a run gets where its job says nothing: the login environment and the hard time limit in seconds."""
+
+    login: Mapping[str, str]
+    hard_timeout: Callable[[], int]
+
+    def environment(self, job: Job, run: Run) -> dict[str, str]:
+        """The whole environment of one run's process."""
+        return {
+            **self.login,
+            **job.env,
+            "CRONMEND_JOB_ID": str(job.id),
+            "CRONMEND_RUN_ID": str(run.id),
+            "CRONMEND_SLOT": iso(run.slot_at) if run.slot_at else "",
+            "CRONMEND_ATTEMPT": str(run.attempt),
+        }
+
+    def path(self, job: Job) -> str:
+        """The PATH that the job's commands are looked up in."""
+        return job.env.get("PATH", self.login.get("PATH", ""))
+
+    def folder(self, job: Job, project_folder: str | None) -> str:
+        """Where the job's command runs: its own folder, else its project's, else the home folder."""
+        return job.cwd or project_folder or self.login["HOME"]
+
+    def timeout_secs(self, job: Job) -> int:
+        return job.timeout_secs or self.hard_timeout()

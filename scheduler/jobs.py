@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete, update
+from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from scheduler.drafts import JobDraft, existing_folder, read_draft
@@ -114,19 +114,6 @@ def remove(session: Session, job_id: int, actor: str = "person") -> None:
     session.execute(delete(Run).where(Run.job_id == job_id))
     session.execute(delete(Job).where(Job.id == job_id))
     events.record(session, "job.removed", actor, job_id=job_id, changes={"name": job.name})
-
-
-def working_folder(session: Session, job: Job) -> Path:
-    """Where the job's command runs: its own folder, else its project's, else the home folder."""
-    if job.cwd:
-        return Path(job.cwd)
-    if job.project_id:
-        return Path(projects.get(session, job.project_id).folder_path)
-    return Path.home()
-
-
-def make_due(session: Session, job_id: int, at: datetime | None) -> None:
-    session.execute(update(Job).where(Job.id == job_id).values(next_run_at=at))
 
 
 def _fill(session: Session, job: Job, draft: JobDraft, *, keep_time: bool = False) -> None:

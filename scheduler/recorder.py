@@ -2,7 +2,7 @@
 
 import logging
 import queue
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from scheduler import ends
 from scheduler.ends import End, Examine, Failed
+from scheduler.environment import Surroundings
 from scheduler.keeper_link import KeeperLink, Report
 from scheduler.logs import LogFolder
 from store import projects
@@ -42,15 +43,13 @@ class Recorder:
         keeper: KeeperLink,
         logs: LogFolder,
         examine: Examine,
-        base_environment: Mapping[str, str],
-        hard_timeout: Callable[[], int],
+        surroundings: Surroundings,
     ) -> None:
         self._database = database
         self._keeper = keeper
         self._logs = logs
         self._examine = examine
-        self._base = base_environment
-        self._hard_timeout = hard_timeout
+        self._surroundings = surroundings
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self.nudge: Callable[[], None] = lambda: None
         self.on_refused: Callable[[Report], None] = lambda _report: None
@@ -109,8 +108,8 @@ class Recorder:
             ).all()
         found = {}
         for run, job, project in rows:
-            folder = job.cwd or (project.folder_path if project else self._base["HOME"])
-            found[run.id] = _Context(job, run, folder, project.folder_path if project else None)
+            project_folder = project.folder_path if project else None
+            found[run.id] = _Context(job, run, self._surroundings.folder(job, project_folder), project_folder)
         return found
 
     def _end(self, report: Report, context: _Context | None) -> End:
@@ -147,8 +146,8 @@ class Recorder:
             stderr=logs.tail("err"),
             cwd=context.folder,
             project=context.project,
-            path=context.job.env.get("PATH", self._base.get("PATH", "")),
-            timeout_secs=context.job.timeout_secs or self._hard_timeout(),
+            path=self._surroundings.path(context.job),
+            timeout_secs=self._surroundings.timeout_secs(context.job),
         )
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from store import events
 from store.clock import now
-from store.errors import NotFound
+from store.lookup import find
 from store.types import AUTOINCREMENT, Base
 
 ALERT = "cron.failure_alert"
@@ -48,10 +48,7 @@ class Card(Base):
 
 def get(session: Session, card_id: int) -> Card:
     """The card; raises NotFound."""
-    card = session.get(Card, card_id)
-    if card is None:
-        raise NotFound("card", card_id)
-    return card
+    return find(session, Card, "card", card_id)
 
 
 def listing(session: Session, *, status: str | None = "pending", limit: int = 100) -> Sequence[Card]:

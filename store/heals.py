@@ -7,7 +7,7 @@ from sqlalchemy import ForeignKey, Index, func, select, text
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from store.clock import now
-from store.errors import NotFound
+from store.lookup import find
 from store.types import AUTOINCREMENT, Base
 
 OPEN = ("pending", "spawned")
@@ -81,10 +81,7 @@ class Verification(Base):
 
 def get(session: Session, heal_id: int) -> Heal:
     """The heal; raises NotFound."""
-    heal = session.get(Heal, heal_id)
-    if heal is None:
-        raise NotFound("heal", heal_id)
-    return heal
+    return find(session, Heal, "heal", heal_id)
 
 
 def listing(

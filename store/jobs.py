@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Select, func, select, text, update
+from sqlalchemy import ForeignKey, Index, Select, func, select, text
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from store.clock import now
-from store.errors import NotFound
+from store.lookup import find
 from store.types import AUTOINCREMENT, Base
 
 
@@ -84,19 +84,12 @@ class Job(Base):
 
 def get(session: Session, job_id: int) -> Job:
     """The job; raises NotFound."""
-    job = session.get(Job, job_id)
-    if job is None:
-        raise NotFound("job", job_id)
-    return job
+    return find(session, Job, "job", job_id)
 
 
 def listing(session: Session, *, after_id: int = 0, limit: int = 1_000) -> Sequence[Job]:
     """Jobs in the order they were made, a page after `after_id`."""
     return session.scalars(select(Job).where(Job.id > after_id).order_by(Job.id).limit(limit)).all()
-
-
-def named(session: Session, name: str) -> Job | None:
-    return session.scalar(select(Job).where(Job.name == name).order_by(Job.id).limit(1))
 
 
 def due(session: Session, at: datetime) -> Sequence[Job]:
@@ -128,9 +121,3 @@ def counts(session: Session) -> tuple[int, int]:
     total = session.scalar(select(func.count()).select_from(Job)) or 0
     live = session.scalar(select(func.count()).select_from(active().subquery())) or 0
     return total, live
-
-
-def set_pause(session: Session, job_id: int, **columns: object) -> bool:
-    """Sets pause columns of one job; False when there is no such job."""
-    result = session.execute(update(Job).where(Job.id == job_id).values(**columns, updated_at=now()))
-    return result.rowcount == 1  # type: ignore[attr-defined,no-any-return]

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from store.clock import now
-from store.errors import NotFound
+from store.lookup import find
 from store.types import AUTOINCREMENT, Base
 
 
@@ -25,10 +25,7 @@ class Project(Base):
 
 def get(session: Session, project_id: int) -> Project:
     """The project; raises NotFound."""
-    project = session.get(Project, project_id)
-    if project is None:
-        raise NotFound("project", project_id)
-    return project
+    return find(session, Project, "project", project_id)
 
 
 def listing(session: Session) -> Sequence[Project]:

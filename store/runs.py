@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, ForeignKey, Index, exists, func, select, t
 from sqlalchemy.orm import Mapped, Session, aliased, mapped_column
 
 from store.clock import now
-from store.errors import NotFound
+from store.lookup import find
 from store.types import AUTOINCREMENT, Base
 
 ACTIVE = ("pending", "running", "stuck", "awaitingApproval")
@@ -81,10 +81,7 @@ class Run(Base):
 
 def get(session: Session, run_id: int) -> Run:
     """The run; raises NotFound."""
-    run = session.get(Run, run_id)
-    if run is None:
-        raise NotFound("run", run_id)
-    return run
+    return find(session, Run, "run", run_id)
 
 
 def listing(

@@ -8,7 +8,7 @@ from sqlalchemy import ForeignKey, Index, func, select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from store.clock import now
-from store.errors import NotFound
+from store.lookup import find
 from store.types import AUTOINCREMENT, Base
 
 
@@ -53,10 +53,7 @@ class Message(Base):
 
 def get(session: Session, session_id: int) -> Conversation:
     """The session; raises NotFound."""
-    conversation = session.get(Conversation, session_id)
-    if conversation is None:
-        raise NotFound("session", session_id)
-    return conversation
+    return find(session, Conversation, "session", session_id)
 
 
 def listing(session: Session, limit: int = 100) -> Sequence[Conversation]:
