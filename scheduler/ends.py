@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select, text, update
 from sqlalchemy.orm import Session
 
 from store import cards, events, heals
 from store.cards import ALERT, ESCALATION, NEEDS_YOU
 from store.heals import Heal
 from store.jobs import Job
-from store.runs import ACTIVE, FAILED, Run
+from store.runs import ACTIVE, FAILED, IS_ACTIVE_SQL, Run
 
 GREEN_RUNS_TO_CONFIRM = 2
 RETRYABLE = ("schedule", "catch_up", "retry")
@@ -104,7 +104,7 @@ def _write(session: Session, won: list[End]) -> None:
             _touch_job(session, job, run, end, row)
     table = Run.__table__
     columns: dict[str, Any] = {name: bindparam(f"new_{name}") for name in rows[0] if name != "id"}
-    statement = update(table).where(table.c.id == bindparam("run"), table.c.status.in_(ACTIVE)).values(columns)  # type: ignore[arg-type]
+    statement = update(table).where(table.c.id == bindparam("run"), text(IS_ACTIVE_SQL)).values(columns)  # type: ignore[arg-type]
     session.connection().execute(
         statement, [{"run": row["id"], **{f"new_{k}": v for k, v in row.items() if k != "id"}} for row in rows]
     )

@@ -17,7 +17,8 @@ FAILED = ("failed", "timeout")
 EXECUTED = ("completed", "failed", "timeout", "aborted")
 STATUSES = (*ACTIVE, *EXECUTED, "skipped")
 
-_ACTIVE_SQL = "status IN ('pending', 'running', 'stuck', 'awaitingApproval')"
+IS_ACTIVE_SQL = "status IN ('pending', 'running', 'stuck', 'awaitingApproval')"
+"""As text: the partial indexes are made with it, and a statement over many rows cannot expand a list."""
 
 
 class Run(Base):
@@ -28,7 +29,7 @@ class Run(Base):
         Index("uq_cron_runs_retry", "root_run_id", "attempt", unique=True, sqlite_where=text("retry_of IS NOT NULL")),
         Index("ix_cron_runs_job", "job_id", "id"),
         Index("ix_cron_runs_status", "status", "id"),
-        Index("ix_cron_runs_active", "job_id", sqlite_where=text(_ACTIVE_SQL)),
+        Index("ix_cron_runs_active", "job_id", sqlite_where=text(IS_ACTIVE_SQL)),
         Index(
             "ix_cron_runs_undecided",
             "id",
@@ -109,17 +110,17 @@ def listing(
 
 def active_of(session: Session, job_id: int) -> Sequence[Run]:
     """Runs of the job that have not ended, oldest first."""
-    return session.scalars(select(Run).where(Run.job_id == job_id, text(_ACTIVE_SQL)).order_by(Run.id)).all()
+    return session.scalars(select(Run).where(Run.job_id == job_id, text(IS_ACTIVE_SQL)).order_by(Run.id)).all()
 
 
 def jobs_with_active(session: Session, job_ids: Sequence[int]) -> set[int]:
     if len(job_ids) > 500:  # a burst: the partial index over all active runs is smaller than the list
-        return set(session.scalars(select(Run.job_id).where(text(_ACTIVE_SQL))))
-    return set(session.scalars(select(Run.job_id).where(text(_ACTIVE_SQL), Run.job_id.in_(job_ids))))
+        return set(session.scalars(select(Run.job_id).where(text(IS_ACTIVE_SQL))))
+    return set(session.scalars(select(Run.job_id).where(text(IS_ACTIVE_SQL), Run.job_id.in_(job_ids))))
 
 
 def all_active(session: Session) -> Sequence[Run]:
-    return session.scalars(select(Run).where(text(_ACTIVE_SQL)).order_by(Run.id)).all()
+    return session.scalars(select(Run).where(text(IS_ACTIVE_SQL)).order_by(Run.id)).all()
 
 
 def undecided(session: Session, limit: int = 50) -> Sequence[Run]:

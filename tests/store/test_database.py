@@ -1,8 +1,6 @@
 """The database file: schema, writer, damage, backups."""
 
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,22 +11,6 @@ from store import events
 from store.database import Damaged, Database, back_up, backups, check, set_aside
 from store.projects import Project
 from store.upgrade import HEAD, upgrade, version_of
-
-
-def spawn_thread(name: str, work: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=work, name=name)
-    thread.start()
-    return thread
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    path = tmp_path / "cronmend.db"
-    upgrade(path, tmp_path / "backups")
-    opened = Database(path)
-    opened.start(spawn_thread)
-    yield opened
-    opened.close()
 
 
 def test_a_new_database_has_the_newest_schema(tmp_path: Path) -> None:
