@@ -2,11 +2,10 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, insert, update
 from sqlalchemy.dialects.sqlite import insert as insert_or_ignore
 from sqlalchemy.orm import Session
 
@@ -20,25 +19,19 @@ from store.runs import Run
 MOST_QUEUED = 100
 
 
-@dataclass
-class _Present:
-    """What the job's rows say at the moment of the claim."""
-
-    busy: set[int]
-    held: set[int]
-    blocked: set[int]
-
-
 def claim(session: Session, plans: Sequence[Plan], at: datetime) -> int:
     """Writes the rows of all plans whose job is unchanged, and moves each job to its next slot.
 
     Returns how many rows were written.  A slot that another claim took first keeps its first row.
     """
-    current = _unchanged(session, plans)
-    present = _present(session, [plan.job_id for plan in current])
+    due = {job.id: job for job in jobs.due(session, at)}
+    current = [plan for plan in plans if _is_unchanged(plan, due.get(plan.job_id))]
+    busy = runs.jobs_with_active(session, [plan.job_id for plan in current])
+    healing = heals.jobs_with_open(session)
     rows: list[dict[str, Any]] = []
     for plan in current:
-        rows += [_row(session, plan, slot, present, at) for slot in plan.rows]
+        held = _hold(due[plan.job_id], healing)
+        rows += [_row(session, plan, slot, held, busy, at) for slot in plan.rows]
     if rows:
         session.connection().execute(insert_or_ignore(Run).on_conflict_do_nothing(), rows)
         _record(session, rows)
@@ -46,27 +39,21 @@ def claim(session: Session, plans: Sequence[Plan], at: datetime) -> int:
     return len(rows)
 
 
-def _unchanged(session: Session, plans: Sequence[Plan]) -> list[Plan]:
-    seen = {
-        job_id: (next_run_at, updated_at)
-        for job_id, next_run_at, updated_at in session.execute(
-            select(Job.id, Job.next_run_at, Job.updated_at).where(Job.next_run_at.is_not(None))
-        )
-    }
-    return [plan for plan in plans if seen.get(plan.job_id) == (plan.seen_next_run_at, plan.seen_updated_at)]
+def _is_unchanged(plan: Plan, job: Job | None) -> bool:
+    return job is not None and (job.next_run_at, job.updated_at) == (plan.seen_next_run_at, plan.seen_updated_at)
 
 
-def _present(session: Session, job_ids: list[int]) -> _Present:
-    free = set(session.scalars(jobs.active()))
-    blocked = set(session.scalars(select(Job.id).where(Job.blocked_reason.is_not(None))))
-    held = (set(job_ids) - free - blocked) | heals.jobs_with_open(session)
-    return _Present(runs.jobs_with_active(session, job_ids), held, blocked)
+def _hold(job: Job, healing: set[int]) -> str | None:
+    """Why no slot of this job runs at present, if that is so."""
+    if job.blocked_reason:
+        return "blocked"
+    return "paused" if job.id in healing or not job.is_active else None
 
 
-def _row(session: Session, plan: Plan, slot: SlotRow, present: _Present, at: datetime) -> dict[str, Any]:
-    reason = slot.skip_reason or _hindrance(session, plan, present)
+def _row(session: Session, plan: Plan, slot: SlotRow, held: str | None, busy: set[int], at: datetime) -> dict[str, Any]:
+    reason = slot.skip_reason or held or _overlap(session, plan, busy)
     if reason is None and plan.overlap != "parallel":
-        present.busy.add(plan.job_id)
+        busy.add(plan.job_id)
     return {
         "job_id": plan.job_id,
         "slot_at": slot.slot_at,
@@ -80,12 +67,8 @@ def _row(session: Session, plan: Plan, slot: SlotRow, present: _Present, at: dat
     }
 
 
-def _hindrance(session: Session, plan: Plan, present: _Present) -> str | None:
-    if plan.job_id in present.blocked:
-        return "blocked"
-    if plan.job_id in present.held:
-        return "paused"
-    if plan.job_id not in present.busy or plan.overlap in ("parallel", "replace"):
+def _overlap(session: Session, plan: Plan, busy: set[int]) -> str | None:
+    if plan.job_id not in busy or plan.overlap in ("parallel", "replace"):
         return None
     if plan.overlap == "queue" and len(runs.active_of(session, plan.job_id)) < MOST_QUEUED:
         return None

@@ -1,6 +1,6 @@
 """The terminalizer: every run ends here, once, whatever ended it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from store.runs import ACTIVE, FAILED, IS_ACTIVE_SQL, Run
 
 GREEN_RUNS_TO_CONFIRM = 2
 RETRYABLE = ("schedule", "catch_up", "retry")
+CLEARED_BY_GREEN = (ALERT, ESCALATION, NEEDS_YOU)
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,22 @@ class End:
     log_bytes: int = 0
 
 
+@dataclass(frozen=True)
+class _Watched:
+    """What a green run may clear, asked once a group: most jobs are healthy and have neither."""
+
+    carded: set[int]
+    probation: Mapping[int, Heal]
+
+
 def end_runs(session: Session, ends: Sequence[End]) -> list[int]:
     """Ends the runs that have not ended yet; the ids of those.  A later end is recorded as late and changes nothing.
 
     Outcome, evidence and retry intent are one write; `heal_decision` stays NULL where it is a final failure.
     """
-    open_attempts = {
-        (run.id, run.attempt) for run in _present(session, [end.run_id for end in ends]) if run.status in ACTIVE
-    }
+    wanted = select(Run).where(Run.id.in_([end.run_id for end in ends]))
+    runs = {run.id: run for run in session.scalars(wanted) if run.status in ACTIVE}
+    open_attempts = {(run.id, run.attempt) for run in runs.values()}
     won: list[End] = []
     late: list[End] = []
     for end in ends:
@@ -82,16 +91,12 @@ def end_runs(session: Session, ends: Sequence[End]) -> list[int]:
     for end in late:
         events.record(session, "run.late", "engine", run_id=end.run_id, reason=end.status)
     if won:
-        _write(session, won)
+        _write(session, won, runs)
     return [end.run_id for end in won]
 
 
-def _present(session: Session, run_ids: list[int]) -> Sequence[Run]:
-    return session.scalars(select(Run).where(Run.id.in_(run_ids))).all()
-
-
-def _write(session: Session, won: list[End]) -> None:
-    runs = {run.id: run for run in _present(session, [end.run_id for end in won])}
+def _write(session: Session, won: list[End], runs: Mapping[int, Run]) -> None:
+    watched = _Watched(cards.jobs_with_open(session, CLEARED_BY_GREEN), heals.on_probation(session))
     owners = {job.id: job for job in session.scalars(select(Job).where(Job.id.in_({r.job_id for r in runs.values()})))}
     rows, told = [], []
     for end in won:
@@ -101,7 +106,9 @@ def _write(session: Session, won: list[End]) -> None:
         rows.append(row)
         told.append({"job_id": run.job_id, "run_id": run.id, "heal_id": run.heal_id, "reason": end.status})
         if job is not None:
-            _touch_job(session, job, run, end, row)
+            _touch_job(job, run, end, row)
+            if end.status == "completed" and run.triggered_by != "heal":
+                _clear_on_success(session, job, run, watched)
     table = Run.__table__
     columns: dict[str, Any] = {name: bindparam(f"new_{name}") for name in rows[0] if name != "id"}
     statement = update(table).where(table.c.id == bindparam("run"), text(IS_ACTIVE_SQL)).values(columns)  # type: ignore[arg-type]
@@ -142,23 +149,22 @@ def _retry_due(run: Run, job: Job | None, end: End) -> datetime | None:
     return end.at + timedelta(seconds=job.retry_backoff_secs)
 
 
-def _touch_job(session: Session, job: Job, run: Run, end: End, row: dict[str, Any]) -> None:
+def _touch_job(job: Job, run: Run, end: End, row: dict[str, Any]) -> None:
     job.last_run_id, job.last_run_status = run.id, end.status
     job.last_run_started_at, job.last_run_duration_ms = row["started_at"], row["duration_ms"]
     final = row["retry_due_at"] is None
     if job.run_mode == "one_off" and final and job.next_run_at is None and run.triggered_by in RETRYABLE:
         job.done_at = end.at
-    if end.status == "completed" and run.triggered_by != "heal":
-        clear_on_success(session, job, run)
 
 
-def clear_on_success(session: Session, job: Job, run: Run) -> None:
+def _clear_on_success(session: Session, job: Job, run: Run, watched: _Watched) -> None:
     """A green run is proof of health: counter to zero and the job's cards closed, in the run's own commit."""
     if job.consecutive_heal_failures:
         job.consecutive_heal_failures = 0
         events.record(session, "heal.cleared", "engine", job_id=job.id, run_id=run.id, reason="green run")
-    cards.dismiss_for_job(session, job.id, (ALERT, ESCALATION, NEEDS_YOU), "the job ran green")
-    heal = heals.on_probation(session, job.id)
+    if job.id in watched.carded:
+        cards.dismiss_for_job(session, job.id, CLEARED_BY_GREEN, "the job ran green")
+    heal = watched.probation.get(job.id)
     if heal is not None and run.triggered_by in RETRYABLE:
         _pass_probation(session, heal)
 

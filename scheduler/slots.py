@@ -47,7 +47,7 @@ def plan(job: Job, at: datetime, up_since: datetime) -> Plan:
         slots, following = [first], None
         period = LONGEST_AGE
     else:
-        schedule = Schedule.parse(job.schedule, job.timezone)
+        schedule = Schedule(job.schedule, job.schedule, job.timezone)
         later = itertools.islice(schedule.between(first, at), MOST_SLOTS)
         slots = [first, *later]
         following = schedule.next_after(at)

@@ -72,6 +72,12 @@ def post(session: Session, card: Card) -> bool:
     return True
 
 
+def jobs_with_open(session: Session, kinds: Sequence[str]) -> set[int]:
+    """The jobs that have an open card of one of these kinds."""
+    query = select(Card.job_id).where(Card.status == "pending", Card.action_kind.in_(kinds), Card.job_id.is_not(None))
+    return {job_id for job_id in session.scalars(query) if job_id is not None}
+
+
 def dismiss_for_job(session: Session, job_id: int, kinds: Sequence[str], reason: str) -> int:
     """Closes the job's open cards of these kinds; returns how many."""
     result = session.execute(

@@ -118,9 +118,10 @@ def open_automatic(session: Session) -> int:
     return session.scalar(query) or 0
 
 
-def on_probation(session: Session, job_id: int) -> Heal | None:
-    query = select(Heal).where(Heal.job_id == job_id, Heal.probation == "on").order_by(Heal.id.desc())
-    return session.scalar(query.limit(1))
+def on_probation(session: Session) -> dict[int, Heal]:
+    """The newest heal on probation of each job that has one."""
+    query = select(Heal).where(Heal.probation == "on").order_by(Heal.id)
+    return {heal.job_id: heal for heal in session.scalars(query)}
 
 
 def edits(session: Session, heal_id: int) -> Sequence[HealEdit]:
