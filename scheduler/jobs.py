@@ -35,9 +35,7 @@ def create(session: Session, body: dict[str, Any], actor: str = "person") -> Job
 def edit(session: Session, job_id: int, patch: dict[str, Any], actor: str = "person") -> Job:
     """Changes the named fields; raises Invalid, NotFound, and stores nothing when one is wrong."""
     job = jobs.get(session, job_id)
-    for field in ("recipe", "prompt", "targetType"):
-        if (field != "targetType" and patch.get(field) is not None) or patch.get("targetType", "command") != "command":
-            raise Invalid(field, f"{field}: the target type of a job never changes; make a new job.")
+    _refuse_another_target(job, patch)
     present = draft_of(job)
     merged = {**present, **patch}
     for ours, other in (("schedule", "runAt"), ("projectId", "project")):
@@ -54,6 +52,14 @@ def edit(session: Session, job_id: int, patch: dict[str, Any], actor: str = "per
     changed = sorted(key for key in patch if merged.get(key) != present.get(key))
     events.record(session, "job.updated", actor, job_id=job.id, changes={"fields": changed})
     return job
+
+
+def _refuse_another_target(job: Job, patch: dict[str, Any]) -> None:
+    other = [field for field in ("recipe", "prompt") if patch.get(field) is not None]
+    if patch.get("targetType", job.target_type) != job.target_type:
+        other.append("targetType")
+    if other:
+        raise Invalid(other[0], f"{other[0]}: the target type of a job never changes; make a new job.")
 
 
 def draft_of(job: Job) -> dict[str, Any]:
