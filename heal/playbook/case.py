@@ -1,4 +1,4 @@
-"""What a playbook rule looks at and what it answers.  Standard library only: it runs in a process that starts in 30 ms."""
+"""What a playbook rule looks at and what it answers.  Standard library only: it runs in a small, quick child."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
