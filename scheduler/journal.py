@@ -4,6 +4,7 @@ Written for the death of the keeper or the app, not of the machine: another boot
 so nothing is synced.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable
@@ -97,7 +98,8 @@ class Journal:
             finally:
                 os.close(file)
         except OSError:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink()
             return None
         return path
 
