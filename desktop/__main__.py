@@ -1,5 +1,5 @@
 """The cronmend command."""
 
-import sys
+from desktop.commands.root import main
 
-sys.exit("cronmend: the app cannot be started from this tree yet; see CHANGELOG.md for what works.")
+main()

@@ -22,11 +22,17 @@ class RunLogs:
 
     def tail(self, stream: Stream, most: int = TAIL_BYTES) -> bytes:
         """The last `most` bytes of a stream; empty when there is none."""
+        return self._read(stream, -most, most)
+
+    def slice(self, stream: Stream, offset: int, most: int) -> bytes:
+        """At most `most` bytes of a stream from `offset` on; empty past its end."""
+        return self._read(stream, offset, most)
+
+    def _read(self, stream: Stream, offset: int, most: int) -> bytes:
         path = self.out if stream == "out" else self.err
         try:
             with path.open("rb") as file:
-                size = file.seek(0, 2)
-                file.seek(max(0, size - most))
+                file.seek(offset if offset >= 0 else max(0, path.stat().st_size + offset))
                 return file.read(most)
         except FileNotFoundError:
             return b""

@@ -9,7 +9,7 @@ from scheduler import claims, ends
 from scheduler.dispatcher import GRACE_SECS, Dispatcher
 from scheduler.ends import End
 from scheduler.keeper_link import KeeperLink
-from store import events, runs
+from store import events, jobs, runs
 from store.clock import now
 from store.database import Database
 from store.errors import Conflict
@@ -30,6 +30,19 @@ class Runs:
         return self._database.write(
             lambda session: claims.claim_by_hand(session, job_id, triggered_by, heal_id=heal_id, context=context)
         )
+
+    def wake(self, job_id: int, context: str | None, *, skip_if_running: bool) -> int:
+        """A run that carries a reason; its id.  Raises NotFound, Conflict `job_disabled`, `already_running`."""
+
+        def change(session: Session) -> int:
+            job = jobs.get(session, job_id)
+            if not job.is_active:
+                raise Conflict(f"Job {job_id} is paused; resume it first.", code="job_disabled")
+            if skip_if_running and runs.active_of(session, job_id):
+                raise Conflict(f"Job {job_id} is running already.", code="already_running")
+            return claims.claim_by_hand(session, job_id, "wake", context=context)
+
+        return self._database.write(change)
 
     def wait(self, run_id: int, most_secs: float) -> Run:
         """The run once it has ended, or as it is after `most_secs`.  Holds no database connection meanwhile."""

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from store import events
 from store.clock import now
+from store.errors import Conflict
 from store.lookup import find
 from store.types import AUTOINCREMENT, Base
 
@@ -89,3 +90,26 @@ def dismiss_for_job(session: Session, job_id: int, kinds: Sequence[str], reason:
     if closed:
         events.record(session, "card.resolved", "app", job_id=job_id, reason=reason)
     return closed
+
+
+_STATUS_OF = {"approve": "approved", "reject": "rejected", "dismiss": "dismissed"}
+
+
+def resolve(session: Session, card_id: int, kind: str, reason: str | None) -> Card:
+    """Closes an open card as the person said.  Raises NotFound, Conflict `already_resolved`."""
+    card = get(session, card_id)
+    if card.status != "pending":
+        raise Conflict(f"This card was already decided: {card.status}.", code="already_resolved")
+    card.status, card.resolution, card.reason, card.resolved_at = _STATUS_OF[kind], kind, reason, now()
+    events.record(session, "card.resolved", "person", job_id=card.job_id, run_id=card.run_id, reason=kind)
+    return card
+
+
+def snooze(session: Session, card_id: int, until: datetime) -> Card:
+    """Hides an open card until then.  Raises NotFound, Conflict `already_resolved`."""
+    card = get(session, card_id)
+    if card.status != "pending":
+        raise Conflict(f"This card was already decided: {card.status}.", code="already_resolved")
+    card.snoozed_until = until
+    events.record(session, "card.snoozed", "person", job_id=card.job_id, reason=card.action_kind)
+    return card

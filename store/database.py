@@ -1,6 +1,7 @@
 """The database file: opening, reading, writing, backing up."""
 
 import contextlib
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -113,11 +114,19 @@ def backups(folder: Path) -> list[Path]:
     return sorted(folder.glob("cronmend-*.db"), reverse=True)
 
 
-def set_aside(path: Path) -> Path:
-    """Moves a damaged database and its companions out of the way; returns the new name."""
-    aside = path.with_name(f"{path.name}.damaged-{now():%Y%m%dT%H%M%S}")
+def set_aside(path: Path, why: str = "damaged") -> Path:
+    """Moves a database and its companions out of the way; returns the new name."""
+    aside = path.with_name(f"{path.name}.{why}-{now():%Y%m%dT%H%M%S}")
     for suffix in ("-wal", "-shm", ""):
         part = path.with_name(path.name + suffix)
         if part.exists():
             part.rename(aside.with_name(aside.name + suffix))
+    return aside
+
+
+def put_back(backup: Path, path: Path) -> Path | None:
+    """Makes a backup the database; the file that was there is moved aside, its new name is returned."""
+    aside = set_aside(path, "replaced") if path.exists() else None
+    shutil.copy2(backup, path)
+    path.chmod(0o600)
     return aside

@@ -131,3 +131,7 @@ def edits(session: Session, heal_id: int) -> Sequence[HealEdit]:
 def latest_verification(session: Session, heal_id: int) -> Verification | None:
     query = select(Verification).where(Verification.heal_id == heal_id).order_by(Verification.id.desc())
     return session.scalar(query.limit(1))
+
+
+def of_run(session: Session, run_id: int) -> Heal | None:
+    return session.scalar(select(Heal).where(Heal.run_id == run_id))

@@ -5,9 +5,11 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from store.clock import now
+from store.errors import Conflict
 from store.lookup import find
 from store.types import AUTOINCREMENT, Base
 
@@ -45,3 +47,15 @@ def add(session: Session, folder: Path, name: str | None = None, *, is_workspace
     session.add(project)
     session.flush()
     return project
+
+
+def remove(session: Session, project_id: int) -> None:
+    """Forgets the project.  Raises NotFound, Conflict while a job or session still names it."""
+    project = get(session, project_id)
+    try:
+        session.delete(project)
+        session.flush()
+    except IntegrityError as error:
+        raise Conflict(
+            f"Project {project.name} has jobs or sessions; remove its jobs first.", code="project_in_use"
+        ) from error

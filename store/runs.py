@@ -173,3 +173,8 @@ def tally(session: Session, column: str) -> dict[str, int]:
     """How many runs there are for each value of `column`."""
     attribute = getattr(Run, column)
     return dict(session.execute(select(attribute, func.count()).group_by(attribute)).tuples().all())
+
+
+def system_marked(session: Session) -> int:
+    """How many runs ended without anybody who could vouch for how."""
+    return session.scalar(select(func.count()).select_from(Run).where(Run.system_marked_failure)) or 0

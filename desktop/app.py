@@ -1,0 +1,101 @@
+"""The running app: how its parts start, end, and come back when the keeper dies."""
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from desktop.api_server import ApiServer
+from desktop.loops import Loop, Threads
+from desktop.version import VERSION
+from heal import reconciler
+from heal.attending import Attending
+from scheduler.alarm import Alarm
+from scheduler.dispatcher import Dispatcher
+from scheduler.keeper_link import KeeperLink, KeeperUnreachable
+from scheduler.recorder import Recorder, adopt
+from store import boots
+from store.database import Database
+
+log = logging.getLogger("engine")
+
+THREAD_ENDS_SECS = 5.0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the app starts and stops."""
+
+    database: Database
+    keeper: KeeperLink
+    dispatcher: Dispatcher
+    recorder: Recorder
+    attending: Attending
+    alarm: Alarm
+    api: ApiServer
+    loops: Mapping[str, Loop]
+    threads: Threads
+    is_secondary: bool
+    control_token: str
+
+
+class App:
+    """One start of Cronmend.  `start` and `stop` are called once each, from the main thread."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self._boot_id = 0
+        self._is_stopping = False
+
+    def start(self) -> bool:
+        """Everything runs when this returns.  Returns whether the app's last stop was a clean one.
+
+        Raises KeeperUnreachable when runs could not be started.
+        """
+        parts = self.parts
+        parts.database.start(parts.threads.spawn)
+        self._boot_id, was_clean = parts.database.write(
+            lambda session: boots.begin(session, version=VERSION, pid=os.getpid())
+        )
+        if not parts.is_secondary:
+            self._connect_keeper()
+            # Only now: a heal cut short may have a run that the keeper has just told us of.
+            reconciler.reconcile(parts.database)
+            parts.alarm.start()
+            for name, loop in parts.loops.items():
+                parts.threads.spawn(name, loop.run)
+        parts.threads.spawn("cli server", parts.api.run)
+        return was_clean
+
+    def stop(self) -> None:
+        """Ends cleanly; runs go on with the keeper, heals are closed at the next start."""
+        parts = self.parts
+        self._is_stopping = True
+        parts.api.stop()
+        for loop in parts.loops.values():
+            loop.stop()
+        if not parts.is_secondary:
+            parts.alarm.stop()
+            parts.attending.end_all()
+            parts.keeper.close()
+        left = parts.threads.join(THREAD_ENDS_SECS, besides=("writer",))
+        parts.database.write(lambda session: boots.end(session, self._boot_id))
+        parts.database.close()
+        if left:
+            log.warning("[engine] these threads did not end in time: %s", ", ".join(left))
+
+    def find_keeper_again(self) -> None:
+        """The keeper is gone: a new one takes over what still runs and says what it can of the rest."""
+        if self._is_stopping:
+            return
+        log.warning("[engine] the process that runs jobs is gone; another one takes over")
+        try:
+            self._connect_keeper()
+        except KeeperUnreachable as error:
+            log.error("[engine] no job can run: %s", error)  # noqa: TRY400 - the sentence says it all
+
+    def _connect_keeper(self) -> None:
+        parts = self.parts
+        known = parts.keeper.connect(self._boot_id)
+        parts.dispatcher.knows(adopt(parts.database, known, parts.recorder))
+        parts.loops["dispatcher"].nudge()

@@ -1,0 +1,69 @@
+"""The cronmend command: its parts, and how every failure becomes one line and an exit code."""
+
+import sys
+
+import click
+
+from desktop.commands import app, data, heals, inbox, jobs, projects, runs, sample, sessions
+from desktop.version import VERSION
+from store.errors import NotFound, Refusal
+
+REFUSED = 2
+MISSING = 3
+INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(VERSION, prog_name="cronmend")
+def cronmend() -> None:
+    """Runs your scheduled jobs and repairs them when they break."""
+
+
+for command in (
+    app.serve,
+    app.status,
+    app.doctor,
+    app.audit,
+    data.backup,
+    data.restore,
+    sample.sample,
+    jobs.jobs,
+    runs.runs,
+    heals.heals,
+    inbox.inbox,
+    sessions.sessions,
+    projects.projects,
+):
+    cronmend.add_command(command)
+
+
+def main() -> None:
+    """Runs the command line; never returns."""
+    try:
+        code = cronmend.main(standalone_mode=False, prog_name="cronmend")
+    except NotFound as error:
+        _leave(error.message, MISSING)
+    except Refusal as error:
+        _leave(_name_field(error), REFUSED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        sys.exit(REFUSED)
+    except click.ClickException as error:
+        _leave(error.format_message(), REFUSED)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a listing went away; that is no failure to speak of
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _name_field(error: Refusal) -> str:
+    if error.field is None or error.message.startswith(error.field):
+        return error.message
+    return f"{error.field}: {error.message}"
+
+
+def _leave(message: str, code: int) -> None:
+    print("cronmend: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,145 @@
+"""Headless serve: one app on one data directory, until a signal."""
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import filelock
+
+from desktop.app import App
+from desktop.app_log import open_log
+from desktop.paths import Paths, make_home
+from desktop.version import VERSION
+from desktop.wiring import build
+from store.clock import iso, now
+from store.database import Damaged, back_up, backups, check, set_aside
+from store.errors import Conflict, Refusal
+from store.upgrade import upgrade
+
+log = logging.getLogger("engine")
+
+BACKUP_EVERY_SECS = 24 * 3_600
+SECRET_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+
+
+def serve(paths: Paths, *, port: int = 0, fresh: bool = False) -> None:
+    """Runs until SIGTERM or SIGINT.  Raises Refusal with a sentence when it cannot."""
+    make_home(paths)
+    environment = dict(os.environ)
+    for name in SECRET_VARIABLES:  # read once; no child may inherit them
+        os.environ.pop(name, None)
+    with data_lock(paths):
+        open_log(paths.app_log, environment.get("CRONMEND_LOG_LEVELS", ""))
+        prepare_database(paths, fresh=fresh)
+        try:
+            app = build(paths, environment, port)
+        except OSError as error:
+            raise Refusal(f"--port: {port} cannot be used ({error.strerror}).", code="port", field="port") from error
+        _run(app, paths)
+
+
+def _run(app: App, paths: Paths) -> None:
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    was_clean = app.start()
+    with _published(app, paths):
+        print(f"Cronmend is running at {app.parts.api.url}", flush=True)
+        log.info("[engine] started, version %s, at %s", VERSION, app.parts.api.url)
+        if not was_clean:
+            app.parts.threads.spawn("check", lambda: _check_after_crash(paths))
+        ending.wait()
+        print("Ending; jobs that run go on.", file=sys.stderr, flush=True)
+    app.stop()
+    log.info("[engine] ended cleanly")
+
+
+@contextlib.contextmanager
+def data_lock(paths: Paths) -> Iterator[None]:
+    """The one lock of every entry point that changes data.  Raises Conflict `already_running`."""
+    lock = filelock.FileLock(paths.lock, mode=0o600)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise Conflict(f"Cronmend is running already on {paths.home}.", code="already_running") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def prepare_database(paths: Paths, *, fresh: bool = False) -> None:
+    """Checks, backs up daily and upgrades the file.  A damaged one is set aside and the way back is named."""
+    aside = sorted(paths.home.glob(f"{paths.database.name}.damaged-*"))
+    if not paths.database.exists() and aside and not fresh:
+        raise _lost(paths, aside[-1])
+    if paths.database.exists():
+        try:
+            check(paths.database)
+        except Damaged as error:
+            moved = set_aside(paths.database)
+            log.error("[engine] %s", error)  # noqa: TRY400 - the sentence says it all
+            raise _lost(paths, moved) from error
+        _back_up_daily(paths)
+    upgrade(paths.database, paths.backups)
+
+
+def _lost(paths: Paths, moved: Path) -> Refusal:
+    newest = next(iter(backups(paths.backups)), None)
+    way = (
+        f"The newest backup is {newest.name}: restore it with 'cronmend restore', or begin"
+        if newest
+        else "There is no backup; begin"
+    )
+    return Refusal(
+        f"The database was damaged and has been set aside as {moved}. {way} empty with 'cronmend serve --fresh'.",
+        code="database_damaged",
+    )
+
+
+def _back_up_daily(paths: Paths) -> None:
+    newest = next(iter(backups(paths.backups)), None)
+    if newest is None or time.time() - newest.stat().st_mtime > BACKUP_EVERY_SECS:
+        back_up(paths.database, paths.backups, "daily")
+
+
+def _check_after_crash(paths: Paths) -> None:
+    try:
+        check(paths.database, thorough=True)
+        log.info("[engine] the last stop was not a clean one; the database is whole")
+    except Damaged as error:
+        log.error(  # noqa: TRY400 - the sentence says it all
+            "[engine] %s Stop Cronmend and restore a backup: cronmend restore", error
+        )
+
+
+@contextlib.contextmanager
+def _published(app: App, paths: Paths) -> Iterator[None]:
+    """cli.json while the app answers: how the command line finds it."""
+    facts = {
+        "url": app.parts.api.url,
+        "controlToken": app.parts.control_token,
+        "pid": os.getpid(),
+        "startedAt": iso(now()),
+        "version": VERSION,
+    }
+    _write_privately(paths.address, facts)
+    try:
+        yield
+    finally:
+        paths.address.unlink(missing_ok=True)
+
+
+def _write_privately(path: Path, facts: Mapping[str, object]) -> None:
+    new = path.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(facts, file)
+    new.replace(path)

@@ -1,0 +1,52 @@
+"""Everything the CLI server reaches, handed over by the composition root."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import current_app
+
+from agent.tokens import SessionTokens
+from heal.treatment import Treatment
+from scheduler.logs import LogFolder
+from scheduler.runs import Runs
+from store.database import Database
+from store.errors import Refusal
+
+EXTENSION = "cronmend"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What only a running app has."""
+
+    runs: Runs
+    treatment: Treatment
+
+
+@dataclass(frozen=True)
+class Desk:
+    """`engine` is None when the command line reads the database of an app that does not run."""
+
+    database: Database
+    logs: LogFolder
+    version: str
+    control_token: str
+    tokens: SessionTokens = field(default_factory=SessionTokens)
+    engine: Engine | None = None
+    facts: Callable[[], dict[str, Any]] = dict
+    """What the app knows of itself beyond the database: scheduler state, last tick, settings with their origin."""
+
+    def running(self) -> Engine:
+        """The engine; raises Refusal `not_running`."""
+        if self.engine is None:
+            raise Refusal(
+                "Cronmend is not running, and this needs it. Start it with: cronmend serve", code="not_running"
+            )
+        return self.engine
+
+
+def desk() -> Desk:
+    """The desk of the app that answers this request."""
+    found: Desk = current_app.extensions[EXTENSION]
+    return found

@@ -1,0 +1,42 @@
+"""Projects over HTTP: list, add, remove."""
+
+from flask import Blueprint, jsonify
+from flask.typing import ResponseReturnValue
+
+from scheduler.drafts import existing_folder
+from store import projects
+from store.errors import Invalid
+from web.api import access, asked, shapes
+from web.api.desk import desk
+
+blueprint = Blueprint("projects", __name__)
+
+
+@blueprint.get("/projects")
+def list_projects() -> ResponseReturnValue:
+    """All projects."""
+    access.only_the_person()
+    with desk().database.read() as session:
+        return jsonify([shapes.project(row) for row in projects.listing(session)])
+
+
+@blueprint.post("/projects")
+def add_project() -> ResponseReturnValue:
+    """The project of a folder, made when there is none yet."""
+    access.only_the_person()
+    body = asked.body()
+    path = body.get("folderPath")
+    if not isinstance(path, str) or not path:
+        raise Invalid("folderPath", "folderPath: is missing; name a folder.")
+    folder = existing_folder("folderPath", path)
+    name = body.get("name")
+    project = desk().database.write(lambda session: projects.add(session, folder, str(name) if name else None))
+    return jsonify(shapes.project(project)), 201
+
+
+@blueprint.delete("/projects/<int:project_id>")
+def remove_project(project_id: int) -> ResponseReturnValue:
+    """Forgets the project; its folder stays as it is."""
+    access.only_the_person()
+    desk().database.write(lambda session: projects.remove(session, project_id))
+    return jsonify({"id": project_id, "removed": True})
