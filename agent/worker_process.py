@@ -1,0 +1,158 @@
+"""The app's side of a worker: a child process of its own group that can be ended whole at any time."""
+
+import contextlib
+import json
+import logging
+import os
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import psutil
+
+from agent.wire import Spec
+
+log = logging.getLogger("cron-heal")
+
+PASSED_ON = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "TMPDIR")
+KILL_SECS = 10.0
+STDERR_LINES = 40
+
+
+class WorkerProcess:
+    """One parked session process.  `on_line` and `on_exit` are called on its own reader thread.
+
+    `start_time` is in raw clock ticks since the boot `boot_id`: together with the pid they name the process for good.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        spec: Spec,
+        on_line: Callable[[dict[str, Any]], None],
+        on_exit: Callable[[int], None],
+        spawn_thread: Callable[[str, Callable[[], None]], object],
+    ) -> None:
+        self._on_line = on_line
+        self._on_exit = on_exit
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(),
+            start_new_session=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+        self._said: deque[str] = deque(maxlen=STDERR_LINES)
+        self.pid = self._process.pid
+        self.start_time = start_time_of(self.pid) or 0
+        self.boot_id = read_boot_id()
+        self._send(spec.to_json())
+        spawn_thread(f"session {spec.session_id}", self._read)
+        spawn_thread(f"session {spec.session_id} stderr", self._read_errors)
+
+    def go(self) -> None:
+        """The session may begin."""
+        self._send({"type": "go"})
+
+    def reply(self, number: int, *, ok: bool, **facts: Any) -> None:
+        """Answers what the session asked."""
+        self._send({"type": "reply", "id": number, "ok": ok, **facts})
+
+    def stop(self) -> None:
+        """The session is to end soon, by itself."""
+        self._send({"type": "stop"})
+
+    def kill(self) -> bool:
+        """Ends the process with everything it started; whether all of it is gone."""
+        gone = _kill(self.pid)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(KILL_SECS)
+        return gone and self._process.returncode is not None
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        pipe = self._process.stdin
+        # A worker that has just ended tells so through its exit.
+        with contextlib.suppress(OSError, ValueError):
+            if pipe is not None:
+                pipe.write(json.dumps(message) + "\n")
+                pipe.flush()
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            try:
+                message = json.loads(line)
+            except ValueError:
+                self._said.append(line)
+                continue
+            self._on_line(message)
+        code = self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        self._on_exit(code)
+
+    def _read_errors(self) -> None:
+        with self._process.stderr or contextlib.nullcontext():
+            self._said.extend(self._process.stderr or ())
+        if self._said:
+            log.info("[cron-heal] session process %d wrote: %s", self.pid, "".join(self._said)[-4_000:])
+
+
+def kill_tree(pid: int, start_time: int, boot_id: str) -> bool:
+    """Ends a worker of an earlier start of the app; a process that only has its pid is left alone."""
+    if boot_id != read_boot_id() or start_time_of(pid) != start_time:
+        return True
+    return _kill(pid)
+
+
+def _kill(pid: int) -> bool:
+    try:
+        leader = psutil.Process(pid)
+        tree = [leader, *leader.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        tree = []
+    for process in tree:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, 9)
+    deadline = time.monotonic() + KILL_SECS
+    while any(_lives(process) for process in tree):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _environment() -> dict[str, str]:
+    passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {**passed, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"}
+
+
+def start_time_of(pid: int) -> int | None:
+    """The start time of a process in raw clock ticks since the boot; None when there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            text = file.read()
+    except OSError:
+        return None
+    return int(text[text.rfind(b")") + 2 :].split()[19])
+
+
+def read_boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
+        return file.read().strip()
