@@ -1,12 +1,14 @@
 """The parts list of the product: every object is made here and handed on."""
 
+import functools
 import secrets
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.credentials import read_credentials
+from agent.credentials import Credentials, read_credentials
 from agent.tokens import SessionTokens
 from desktop.api_server import ApiServer
 from desktop.app import App, Parts
@@ -19,7 +21,7 @@ from heal.evidence import Failure, examine
 from heal.files import HealFiles
 from heal.guards import Rules
 from heal.medic import Medic
-from heal.treatment import Treatment
+from heal.treatment import Clinic, Treatment
 from heal.undo import UndoFolder
 from scheduler.alarm import Alarm
 from scheduler.dispatcher import Dispatcher
@@ -59,52 +61,50 @@ WAKES = {
 """Which loop has work after a commit that recorded an event of this kind."""
 
 
+@dataclass(frozen=True)
+class _Ground:
+    """What most parts stand on."""
+
+    paths: Paths
+    environment: Mapping[str, str]
+    threads: Threads
+    database: Database
+    logs: LogFolder
+    surroundings: Surroundings
+    credentials: Credentials
+    control_token: str
+    tokens: SessionTokens
+    settings: Callable[[], Mapping[str, Value]]
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that nothing written or sent may hold."""
+        return (*self.credentials.secrets, self.control_token)
+
+    @property
+    def is_secondary(self) -> bool:
+        return bool(self.environment.get("CRONMEND_INSTANCE_ID"))
+
+
 def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
-    """Makes the app; nothing runs yet."""
-    threads = Threads()
-    database = Database(paths.database)
-    control_token = secrets.token_urlsafe(32)
-    tokens = SessionTokens()
-    credentials = read_credentials(environment)
-
-    def present_settings() -> Mapping[str, Value]:
-        with database.read() as session:
-            return settings.read(session, environment)
-
-    surroundings = Surroundings(login_environment(), lambda: present_settings()["SANDBOX_TIMEOUT_SECS"].value)
-    logs = LogFolder(paths.logs)
+    """Makes the app; nothing runs yet.  Raises OSError when the port is taken."""
+    ground = _lay_ground(paths, environment)
+    database, threads = ground.database, ground.threads
     keeper = KeeperLink(paths.keeper, KEEPER, threads.spawn)
-    dispatcher = Dispatcher(database, keeper, logs, surroundings)
-    known_secrets = (*credentials.secrets, control_token)
-    recorder = Recorder(database, keeper, logs, _examiner(known_secrets), surroundings)
+    dispatcher = Dispatcher(database, keeper, ground.logs, ground.surroundings)
+    recorder = Recorder(database, keeper, ground.logs, _examiner(ground.secrets), ground.surroundings)
     runs = Runs(database, keeper, dispatcher)
 
-    is_secondary = bool(environment.get("CRONMEND_INSTANCE_ID"))
-    files = HealFiles(database, UndoFolder(paths.undo))
     api = ApiServer(port)
-    surgery = Surgery(
-        command=WORKER,
-        api_url=lambda: api.url,
-        credentials=credentials,
-        tokens=tokens,
-        secrets=(control_token,),
-        private=_private(paths),
-        workspace=paths.workspace,
-        settings=present_settings,
-    )
-    attending = Attending(database, files, surroundings, surgery, threads.spawn)
+    files = HealFiles(database, UndoFolder(paths.undo))
+    attending = Attending(database, files, ground.surroundings, _surgery(ground, api), threads.spawn)
     closings = Closings(database, runs, attending, files)
+    medic = Medic(database, attending, files, lambda: _rules(ground))
+    treatment = Treatment(
+        Clinic(database, runs, files, attending, closings, medic, ground.surroundings, ground.secrets)
+    )
 
-    def rules() -> Rules:
-        values = present_settings()
-        return Rules(
-            values["CRONMEND_HEALER"].value, values["MAX_CONCURRENT_AUTO_HEALS"].value, is_secondary=is_secondary
-        )
-
-    medic = Medic(database, attending, files, rules)
-    treatment = Treatment(database, runs, files, attending, closings, medic, surroundings, known_secrets)
-
-    alarm = Alarm(lambda: loops["dispatcher"].nudge())
+    alarm = Alarm(lambda: loops["dispatcher"].nudge())  # noqa: PLW0108 - the loop is made below
     loops = {
         "dispatcher": Loop("dispatcher", dispatcher, alarm.set),
         "recorder": Loop("recorder", recorder),
@@ -112,29 +112,86 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         "closings": Loop("closings", closings),
         "attending": Loop("attending", attending),
     }
-
-    def facts() -> dict[str, Any]:
-        values = present_settings()
-        return {
-            "schedulerState": "secondary" if is_secondary else "running",
-            "lastTickAt": iso(alarm.last_tick_at) if alarm.last_tick_at else None,
-            "keeperPid": keeper.pid,
-            "modelKey": credentials.origin,
-            "path": surroundings.login.get("PATH", ""),
-            "settings": {name: {"value": value.value, "origin": value.origin} for name, value in values.items()},
-        }
-
-    desk = Desk(database, logs, VERSION, control_token, tokens, Engine(runs, treatment), facts)
-    api.serve(create_app(desk))
-    parts = Parts(
-        database, keeper, dispatcher, recorder, attending, alarm, api, loops, threads, is_secondary, control_token
+    engine = Engine(runs, treatment)
+    facts = functools.partial(_facts, ground, alarm, keeper)
+    api.serve(
+        create_app(Desk(database, ground.logs, VERSION, ground.control_token, ground.tokens, engine, facts)),
     )
-    app = App(parts)
+    app = App(
+        Parts(
+            database=database,
+            keeper=keeper,
+            dispatcher=dispatcher,
+            recorder=recorder,
+            attending=attending,
+            alarm=alarm,
+            api=api,
+            loops=loops,
+            threads=threads,
+            is_secondary=ground.is_secondary,
+            control_token=ground.control_token,
+        )
+    )
     recorder.nudge = loops["recorder"].nudge
     keeper.on_reports = recorder.take
     keeper.on_lost = app.find_keeper_again
     database.writer.on_commit = _waker(loops, runs)
     return app
+
+
+def _lay_ground(paths: Paths, environment: Mapping[str, str]) -> _Ground:
+    database = Database(paths.database)
+
+    def present_settings() -> Mapping[str, Value]:
+        with database.read() as session:
+            return settings.read(session, environment)
+
+    return _Ground(
+        paths=paths,
+        environment=environment,
+        threads=Threads(),
+        database=database,
+        logs=LogFolder(paths.logs),
+        surroundings=Surroundings(login_environment(), lambda: present_settings()["SANDBOX_TIMEOUT_SECS"].value),
+        credentials=read_credentials(environment),
+        control_token=secrets.token_urlsafe(32),
+        tokens=SessionTokens(),
+        settings=present_settings,
+    )
+
+
+def _surgery(ground: _Ground, api: ApiServer) -> Surgery:
+    return Surgery(
+        command=WORKER,
+        api_url=lambda: api.url,
+        credentials=ground.credentials,
+        tokens=ground.tokens,
+        secrets=(ground.control_token,),
+        private=_private(ground.paths),
+        workspace=ground.paths.workspace,
+        settings=ground.settings,
+    )
+
+
+def _rules(ground: _Ground) -> Rules:
+    values = ground.settings()
+    return Rules(
+        healer=values["CRONMEND_HEALER"].value,
+        most_automatic=values["MAX_CONCURRENT_AUTO_HEALS"].value,
+        is_secondary=ground.is_secondary,
+    )
+
+
+def _facts(ground: _Ground, alarm: Alarm, keeper: KeeperLink) -> dict[str, Any]:
+    values = ground.settings()
+    return {
+        "schedulerState": "secondary" if ground.is_secondary else "running",
+        "lastTickAt": iso(alarm.last_tick_at) if alarm.last_tick_at else None,
+        "keeperPid": keeper.pid,
+        "modelKey": ground.credentials.origin,
+        "path": ground.surroundings.login.get("PATH", ""),
+        "settings": {name: {"value": value.value, "origin": value.origin} for name, value in values.items()},
+    }
 
 
 def _waker(loops: Mapping[str, Loop], runs: Runs) -> Callable[[frozenset[str]], None]:

@@ -368,7 +368,7 @@ def _forget(session: Session, session_id: int) -> None:
     conversation.status, conversation.ended_at = "failed", now()
 
 
-def _case(run: Run, job: Job, project: str, cwd: str, path: str, forbidden: tuple[Path, ...]) -> Case:  # noqa: PLR0913, PLR0917 - one of each
+def _case(run: Run, job: Job, project: str, cwd: str, path: str, forbidden: tuple[Path, ...]) -> Case:
     evidence = Evidence.from_json(run.failure_evidence_json) if run.failure_evidence_json else None
     return Case(
         project=project,

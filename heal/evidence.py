@@ -203,7 +203,7 @@ def _from_exit(failure: Failure, err: list[str], out: list[str]) -> tuple[str, s
 
 
 def _first_word(command: str) -> str:
-    return command.split()[0] if command.split() else command
+    return command.strip().partition(" ")[0]
 
 
 def _is_executable(path: Path) -> bool:

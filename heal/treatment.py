@@ -1,6 +1,7 @@
 """What callers do with heals: prove, resume, start by hand, stop, show and undo."""
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,28 +31,32 @@ SIDE_EFFECTS = "A heal may not run this job for real (its effects are not declar
 MOST_VERIFY_SECS = 600
 
 
+@dataclass(frozen=True)
+class Clinic:
+    """The parts that treatment is composed of.  `secrets` may be in no text that leaves for a model."""
+
+    database: Database
+    runs: Runs
+    files: HealFiles
+    attending: Attending
+    closings: Closings
+    medic: Medic
+    surroundings: Surroundings
+    secrets: tuple[str, ...]
+
+
 class Treatment:
     """The use cases of heals; the web layer calls nothing else of this package."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parts it composes
-        self,
-        database: Database,
-        runs_: Runs,
-        files: HealFiles,
-        attending: Attending,
-        closings: Closings,
-        medic: Medic,
-        surroundings: Surroundings,
-        secrets: tuple[str, ...],
-    ) -> None:
-        self._database = database
-        self._runs = runs_
-        self._files = files
-        self._attending = attending
-        self._closings = closings
-        self._medic = medic
-        self._surroundings = surroundings
-        self._secrets = secrets
+    def __init__(self, clinic: Clinic) -> None:
+        self._database = clinic.database
+        self._runs = clinic.runs
+        self._files = clinic.files
+        self._attending = clinic.attending
+        self._closings = clinic.closings
+        self._medic = clinic.medic
+        self._surroundings = clinic.surroundings
+        self._secrets = clinic.secrets
         self._before: dict[int, str] = {}
         self._lock = threading.Lock()
 
@@ -72,7 +77,6 @@ class Treatment:
         """A green run that saw the same files and definition before and after is a proof; once."""
         with self._lock:
             before = self._before.pop(run.id, None)
-        self._attending.touch(heal.session_id or 0)
         if before is not None and run.status == "completed":
             self._record(heal, before, Outcome(True, proof.BY_RUN, f"run {run.id} ended green"), run.id)
 
@@ -81,7 +85,7 @@ class Treatment:
         job, folder = self._look_up(heal)
         before = proof.digest(self._files.digest(heal.id, folder), job)
         outcome = self._verify_by_command(heal, job, folder) if job.verify_command else self._check(heal, job, folder)
-        self._attending.touch(heal.session_id or 0)
+        self.hear(heal)
         recorded = outcome.is_green and self._record(heal, before, outcome, None)
         return {
             "status": "passed" if outcome.is_green else "failed",
@@ -203,6 +207,10 @@ class Treatment:
         with self._database.read() as session:
             folder = folder_of(session, heals.get(session, heal_id))
         return self._files.diff(heal_id, folder) if folder is not None else b""
+
+    def hear(self, heal: Heal) -> None:
+        """The heal's session called the app: it is not silent."""
+        self._attending.touch(heal.session_id or 0)
 
     def redact(self, text: str) -> str:
         """The text without the live secrets: what leaves for a model passes here."""

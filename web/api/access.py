@@ -70,4 +70,5 @@ def heal_of(job_id: int) -> Heal | None:
         heal = heals.of_session(session, session_id)
     if heal is None or heal.job_id != job_id or heal.status != "spawned" or heal.closing_reason is not None:
         raise Forbidden(NOT_YOURS)
+    desk().running().treatment.hear(heal)
     return heal
