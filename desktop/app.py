@@ -2,6 +2,7 @@
 
 import logging
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from store.database import Database
 log = logging.getLogger("engine")
 
 THREAD_ENDS_SECS = 5.0
+AGAIN_SECS = 5.0
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,14 @@ class App:
 
     def find_keeper_again(self) -> None:
         """The keeper is gone: a new one takes over what still runs and says what it can of the rest."""
-        if self._is_stopping:
-            return
-        log.warning("[engine] the process that runs jobs is gone; another one takes over")
-        try:
-            self._connect_keeper()
-        except KeeperUnreachable as error:
-            log.error("[engine] no job can run: %s", error)  # noqa: TRY400 - the sentence says it all
+        while not self._is_stopping:
+            log.warning("[engine] the process that runs jobs is gone; another one takes over")
+            try:
+                self._connect_keeper()
+                return
+            except KeeperUnreachable as error:
+                log.error("[engine] no job can run: %s", error)  # noqa: TRY400 - the sentence says it all
+                time.sleep(AGAIN_SECS)
 
     def _connect_keeper(self) -> None:
         parts = self.parts

@@ -16,6 +16,7 @@ import filelock
 from desktop.app import App
 from desktop.app_log import open_log
 from desktop.paths import Paths, make_home
+from desktop.privacy import hide_process, take_from_environment
 from desktop.version import VERSION
 from desktop.wiring import build
 from store.clock import iso, now
@@ -32,9 +33,8 @@ SECRET_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 def serve(paths: Paths, *, port: int = 0, fresh: bool = False) -> None:
     """Runs until SIGTERM or SIGINT.  Raises Refusal with a sentence when it cannot."""
     make_home(paths)
-    environment = dict(os.environ)
-    for name in SECRET_VARIABLES:  # read once; no child may inherit them
-        os.environ.pop(name, None)
+    hide_process()
+    environment = {**os.environ, **take_from_environment(SECRET_VARIABLES)}
     with data_lock(paths):
         open_log(paths.app_log, environment.get("CRONMEND_LOG_LEVELS", ""))
         prepare_database(paths, fresh=fresh)

@@ -115,7 +115,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
     engine = Engine(runs, treatment)
     facts = functools.partial(_facts, ground, alarm, keeper)
     api.serve(
-        create_app(Desk(database, ground.logs, VERSION, ground.control_token, ground.tokens, engine, facts)),
+        create_app(Desk(database, ground.logs, files, VERSION, ground.control_token, ground.tokens, engine, facts)),
     )
     app = App(
         Parts(
@@ -133,6 +133,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         )
     )
     recorder.nudge = loops["recorder"].nudge
+    recorder.on_refused = dispatcher.refused
     keeper.on_reports = recorder.take
     keeper.on_lost = app.find_keeper_again
     database.writer.on_commit = _waker(loops, runs)

@@ -44,6 +44,7 @@ HUNG_SILENT_SECS = 180.0
 HUNG_WALL_SECS = 900.0
 LOOK_EVERY_SECS = 5.0
 TOKEN_SECS = 3_600
+READY_SECS = 20.0
 RECENT_RUNS = 10
 KINDS_OF_END = {
     "no_resume": moves.NO_RESUME,
@@ -89,6 +90,7 @@ class Patient:
     began: float = field(default_factory=time.monotonic)
     heard: float = field(default_factory=time.monotonic)
     has_ended: bool = False
+    is_ready: threading.Event = field(default_factory=threading.Event)
 
 
 class Attending:
@@ -171,8 +173,12 @@ class Attending:
             self._see_exit(holder[0], code)
 
         worker = WorkerProcess(self._surgery.command, spec, on_line, on_exit, self._spawn_thread)
-        holder.append(Patient(0, session_id, job.id, folder, forbidden, worker, token))
-        return holder[0]
+        patient = Patient(0, session_id, job.id, folder, forbidden, worker, token)
+        holder.append(patient)
+        if not patient.is_ready.wait(READY_SECS):
+            worker.kill()
+            raise OSError("its process did not start")
+        return patient
 
     def _spec(self, run: Run, job: Job, folder: Path, session_id: int, token: str) -> Spec:
         settings = {name: value.value for name, value in self._surgery.settings().items()}
@@ -222,7 +228,9 @@ class Attending:
 
     def _obey(self, patient: Patient, line: dict[str, Any]) -> None:
         kind = line.get("type")
-        if kind == "message":
+        if kind == "ready":
+            patient.is_ready.set()
+        elif kind == "message":
             self._files.note_after(patient.heal_id, patient.project)
             self._store_message(patient, line)
         elif kind == "ask":

@@ -3,20 +3,18 @@
 import logging
 import threading
 from datetime import datetime
-from pathlib import Path
 
 from sqlalchemy.orm import Session
 
 from heal import moves
 from heal.attending import Attending
-from heal.files import HealFiles, record_undo
+from heal.files import HealFiles, folder_of, record_undo
 from scheduler.runs import Runs
-from store import heals, projects, runs
+from store import heals, runs
 from store.database import Database
 from store.errors import Conflict
 from store.heals import Heal
 from store.runs import ACTIVE
-from store.sessions import Conversation
 
 log = logging.getLogger("CronHeal")
 
@@ -74,11 +72,3 @@ class Closings:
             left = self._runs.wait(run.id, RUN_ENDS_SECS)
             if left.status in ACTIVE:
                 raise TimeoutError(f"run {run.id} of heal {heal.id} does not end")
-
-
-def folder_of(session: Session, heal: Heal) -> Path | None:
-    """The folder that the heal works in; None while it has no session."""
-    if heal.session_id is None:
-        return None
-    conversation = session.get_one(Conversation, heal.session_id)
-    return Path(projects.get(session, conversation.project_id).folder_path)

@@ -7,10 +7,11 @@ from sqlalchemy.orm import Session
 
 from heal.states import inside, is_outside_undo, state_of
 from heal.undo import Restored, UndoFolder
-from store import events, heals
+from store import events, heals, projects
 from store.clock import now
 from store.database import Database
 from store.heals import Heal, HealEdit
+from store.sessions import Conversation
 
 
 class HealFiles:
@@ -86,6 +87,14 @@ class HealFiles:
 
     def diff(self, heal_id: int, project: Path) -> bytes:
         return self._undo.diff(heal_id, project, self.edits(heal_id))
+
+
+def folder_of(session: Session, heal: Heal) -> Path | None:
+    """The folder that the heal works in; None while it has no session."""
+    if heal.session_id is None:
+        return None
+    conversation = session.get_one(Conversation, heal.session_id)
+    return Path(projects.get(session, conversation.project_id).folder_path)
 
 
 def record_undo(session: Session, heal: Heal, restored: Restored, actor: str) -> None:

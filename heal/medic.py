@@ -8,8 +8,7 @@ from sqlalchemy.orm import Session
 
 from heal import guards, moves
 from heal.attending import Attending
-from heal.closings import folder_of
-from heal.files import HealFiles, record_undo
+from heal.files import HealFiles, folder_of, record_undo
 from heal.guards import Rules
 from heal.moves import Spawned
 from scheduler.ends import RETRYABLE

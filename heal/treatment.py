@@ -11,8 +11,8 @@ from agent.sandbox import find_sandbox
 from agent.tools import Workspace
 from heal import moves, proof
 from heal.attending import Attending
-from heal.closings import Closings, folder_of
-from heal.files import HealFiles, record_undo
+from heal.closings import Closings
+from heal.files import HealFiles, folder_of, record_undo
 from heal.medic import Medic
 from heal.proof import Outcome
 from scheduler import jobs as job_use_cases
@@ -201,12 +201,6 @@ class Treatment:
         restored = self._files.restore(heal_id, folder)
         self._database.write(lambda session: record_undo(session, heals.get(session, heal_id), restored, "person"))
         return {"id": heal_id, "restored": list(restored.restored), "kept": list(restored.kept)}
-
-    def diff(self, heal_id: int) -> bytes:
-        """The heal's changes as a unified diff.  Raises NotFound."""
-        with self._database.read() as session:
-            folder = folder_of(session, heals.get(session, heal_id))
-        return self._files.diff(heal_id, folder) if folder is not None else b""
 
     def hear(self, heal: Heal) -> None:
         """The heal's session called the app: it is not silent."""

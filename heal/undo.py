@@ -52,6 +52,7 @@ class UndoFolder:
         total = 0
         half_done = target.with_name("aside.part")
         shutil.rmtree(half_done, ignore_errors=True)
+        half_done.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder, names, files in os.walk(project):
             names[:] = [name for name in names if not _is_left_out(Path(folder, name), forbidden)]
             copy = half_done / Path(folder).relative_to(project)
@@ -92,6 +93,7 @@ class UndoFolder:
         """Keeps the diff as it is now: called before the files may change again."""
         path = self._of(heal_id) / "patch.diff"
         if not path.exists():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_bytes(self._compare(heal_id, project, edits))
 
     def diff(self, heal_id: int, project: Path, edits: Sequence[HealEdit]) -> bytes:
@@ -100,9 +102,7 @@ class UndoFolder:
         return path.read_bytes() if path.exists() else self._compare(heal_id, project, edits)
 
     def _of(self, heal_id: int) -> Path:
-        folder = self._root / f"heal-{heal_id}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder
+        return self._root / f"heal-{heal_id}"
 
     def _keep(self, source: Path, copy: Path) -> str:
         state = state_of(source)

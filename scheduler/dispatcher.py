@@ -3,20 +3,22 @@
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from scheduler import claims
+from scheduler import jobs as use_cases
 from scheduler.environment import Surroundings
-from scheduler.keeper_link import KeeperLink, KeeperUnreachable, Start
+from scheduler.keeper_link import KeeperLink, KeeperUnreachable, Report, Start
 from scheduler.launch import argv_of
 from scheduler.logs import LogFolder
-from scheduler.slots import plan
+from scheduler.slots import Plan, plan
 from store import jobs, runs
 from store.clock import now
 from store.database import Database
+from store.errors import Invalid
 from store.jobs import Job
 from store.projects import Project
 from store.runs import Run
@@ -25,6 +27,9 @@ log = logging.getLogger("engine")
 
 GRACE_SECS = 5.0
 """Between asking a process tree to end and ending it."""
+
+AFTER_REFUSAL = timedelta(seconds=5)
+"""Before the keeper is asked again when it could not take a run (disk full, ending)."""
 
 
 class Dispatcher:
@@ -43,17 +48,24 @@ class Dispatcher:
         self._surroundings = surroundings
         self._up_since = now()
         self._submitted: set[tuple[int, int]] = set()
+        self._refused_until: datetime | None = None
         self._lock = threading.Lock()
 
     def next_at(self) -> datetime | None:
         with self._database.read() as session:
-            times = [jobs.earliest_slot(session), runs.next_retry_at(session), _earliest_jitter(session)]
+            times = [
+                jobs.earliest_slot(session),
+                jobs.earliest_resume(session),
+                runs.next_retry_at(session),
+                _earliest_jitter(session),
+                self._refused_until,
+            ]
         return min((time for time in times if time), default=None)
 
     def step(self) -> bool:
         """Claims and submits; True when anything was done."""
         at = now()
-        worked = self._claim_slots(at) + self._claim_retries(at)
+        worked = self._lift_pauses(at) + self._claim_slots(at) + self._claim_retries(at)
         return bool(self._submit(at) or worked)
 
     def knows(self, entries: Sequence[tuple[int, int]]) -> None:
@@ -66,13 +78,38 @@ class Dispatcher:
         with self._lock:
             return (run_id, attempt) in self._submitted
 
+    def refused(self, report: Report) -> None:
+        """The keeper cannot take a run now: it stays pending, and is handed over again a little later."""
+        with self._lock:
+            self._submitted.discard((report.run, report.attempt))
+            self._refused_until = now() + AFTER_REFUSAL
+        log.warning("[engine] run %d waits: the keeper cannot take it (%s)", report.run, report.reason)
+
+    def _lift_pauses(self, at: datetime) -> int:
+        """Pauses that the person set an end to."""
+        with self._database.read() as session:
+            over = [job.id for job in jobs.resuming(session, at)]
+        for job_id in over:
+            self._database.write(lambda session, job_id=job_id: use_cases.resume_when_over(session, job_id, at))  # type: ignore[misc]
+        return len(over)
+
     def _claim_slots(self, at: datetime) -> int:
         with self._database.read() as session:
             due = jobs.due(session, at)
-        if not due:
+        plans = [made for job in due if (made := self._plan(job, at)) is not None]
+        if not plans:
             return 0
-        plans = [plan(job, at, self._up_since) for job in due]
         return self._database.write(lambda session: claims.claim(session, plans, at), urgent=True)
+
+    def _plan(self, job: Job, at: datetime) -> Plan | None:
+        """One job that cannot be planned must not keep the others waiting: it is blocked, and says why."""
+        try:
+            return plan(job, at, self._up_since)
+        except Invalid as error:
+            reason = error.message
+        log.warning("[engine] job %d is blocked: %s", job.id, reason)
+        self._database.write(lambda session: use_cases.block(session, job.id, reason))
+        return None
 
     def _claim_retries(self, at: datetime) -> int:
         with self._database.read() as session:
@@ -86,14 +123,14 @@ class Dispatcher:
     def _submit(self, at: datetime) -> int:
         with self._database.read() as session:
             starts, replaced = self._ready(session, at)
-        for run in replaced:
-            self._keeper.stop(run.id, run.attempt, "replace", GRACE_SECS)
-        if not starts:
+        if not starts and not replaced:
             return 0
         keys = [(start.run, start.attempt) for start in starts]
         with self._lock:
             self._submitted.update(keys)
         try:
+            for run in replaced:
+                self._keeper.stop(run.id, run.attempt, "replace", GRACE_SECS)
             self._keeper.start(starts)
         except KeeperUnreachable as error:
             log.warning("[engine] %s; %d runs wait", error, len(starts))
@@ -106,6 +143,10 @@ class Dispatcher:
         """Pending runs that may start now, and live runs that a replacing one ends."""
         active = runs.all_active(session)
         with self._lock:
+            if self._refused_until is not None:
+                if at < self._refused_until:
+                    return [], []
+                self._refused_until = None
             self._submitted &= {(run.id, run.attempt) for run in active}  # what has ended is not asked for again
             submitted = set(self._submitted)
         waiting = [run for run in active if run.status == "pending" and (run.id, run.attempt) not in submitted]

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from store import cards, events, heals
 from store.cards import ALERT, ESCALATION, NEEDS_YOU
+from store.clock import iso, parse_iso
 from store.heals import Heal
 from store.jobs import Job
 from store.runs import ACTIVE, FAILED, IS_ACTIVE_SQL, Run
@@ -89,10 +90,23 @@ def end_runs(session: Session, ends: Sequence[End]) -> list[int]:
         (won if key in open_attempts else late).append(end)
         open_attempts.discard(key)
     for end in late:
-        events.record(session, "run.late", "engine", run_id=end.run_id, reason=end.status)
+        if _contradicts(
+            session, end
+        ):  # the same end told twice is no news: the keeper repeats what is not acknowledged
+            events.record(session, "run.late", "engine", run_id=end.run_id, reason=end.status)
     if won:
         _write(session, won, runs)
     return [end.run_id for end in won]
+
+
+def _contradicts(session: Session, end: End) -> bool:
+    run = session.get(Run, end.run_id)
+    return run is None or (run.status, run.attempt, run.completed_at) != (end.status, end.attempt, _stored(end.at))
+
+
+def _stored(at: datetime) -> datetime:
+    """The instant as the database keeps it."""
+    return parse_iso(iso(at))
 
 
 def _write(session: Session, won: list[End], runs: Mapping[int, Run]) -> None:

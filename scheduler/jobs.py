@@ -109,6 +109,24 @@ def resume(session: Session, job_id: int, actor: str = "person") -> Job:
     return job
 
 
+def resume_when_over(session: Session, job_id: int, at: datetime) -> None:
+    """Lifts the person's pause if its end has come, and nobody has moved that end meanwhile."""
+    job = jobs.get(session, job_id)
+    if job.person_paused_until is not None and job.person_paused_until <= at:
+        job.person_paused_at = job.person_paused_until = None
+        job.updated_at = now()
+        events.record(session, "job.resumed", "engine", job_id=job_id, reason="its pause was to end now")
+
+
+def block(session: Session, job_id: int, reason: str) -> None:
+    """The job cannot be planned any more; editing it lifts this."""
+    job = jobs.get(session, job_id)
+    job.blocked_reason = reason
+    job.next_run_at = None
+    job.updated_at = now()
+    events.record(session, "job.blocked", "engine", job_id=job_id, reason=reason)
+
+
 def remove(session: Session, job_id: int, actor: str = "person") -> None:
     """Deletes the job with its history; refused while one of its runs is alive."""
     job = jobs.get(session, job_id)
@@ -145,7 +163,7 @@ def _set_time(job: Job, draft: JobDraft) -> None:
         job.next_run_at, job.done_at = job.run_at, None
         return
     schedule = Schedule.parse(draft.schedule or "", job.timezone)
-    job.run_mode, job.run_at, job.done_at = "recurring", None, None
+    job.run_mode, job.run_at, job.done_at, job.blocked_reason = "recurring", None, None, None
     job.schedule, job.schedule_text = schedule.cron, schedule.text
     job.next_run_at = schedule.next_after(at)
 

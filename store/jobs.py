@@ -103,6 +103,15 @@ def earliest_slot(session: Session) -> datetime | None:
     )
 
 
+def resuming(session: Session, at: datetime) -> Sequence[Job]:
+    """Jobs whose person's pause was to end at or before `at`."""
+    return session.scalars(select(Job).where(Job.person_paused_until <= at)).all()
+
+
+def earliest_resume(session: Session) -> datetime | None:
+    return session.scalar(select(func.min(Job.person_paused_until)))
+
+
 def active() -> Select[int]:
     """The ids of jobs that nothing holds still."""
     held = (

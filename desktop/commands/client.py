@@ -52,13 +52,16 @@ class _Closed:
 
     def __init__(self, paths: Paths) -> None:
         # The server code costs 0.2 s to import; a running app spares it.
+        from heal.files import HealFiles  # noqa: PLC0415
+        from heal.undo import UndoFolder  # noqa: PLC0415
         from scheduler.logs import LogFolder  # noqa: PLC0415
         from store.database import Database  # noqa: PLC0415
         from web.api.app import create_app  # noqa: PLC0415
         from web.api.desk import Desk  # noqa: PLC0415
 
         database = Database(paths.database, read_only=True)
-        desk = Desk(database, LogFolder(paths.logs), VERSION, control_token="reading")  # noqa: S106 - opens nothing
+        files = HealFiles(database, UndoFolder(paths.undo))
+        desk = Desk(database, LogFolder(paths.logs), files, VERSION, control_token="reading")  # noqa: S106 - opens nothing
         self._client = create_app(desk).test_client()
 
     def ask(self, method: str, path: str, body: bytes | None) -> Answer:

@@ -27,7 +27,7 @@ def make_shop(folder: Path) -> Path:
 
 
 def add_job(served: Served, project: Path, *more: str) -> int:
-    words = ("--name", "shop report", "--command", "python3 report.py", "--schedule", "hourly")
+    words = ("--name", "shop report", "--command", "python3 report.py", "--schedule", "0 0 1 1 *")
     return int(served.run("jobs", "add", *words, "--project", str(project), *more).out)
 
 

@@ -33,9 +33,9 @@ def admit() -> None:
 
 def _check_origin() -> None:
     # A page of another site that is opened in the person's browser can reach loopback: its Host or Origin tells.
-    host = request.host.rpartition(":")[0] or request.host
+    allowed = {f"{name}:{request.environ['SERVER_PORT']}" for name in LOOPBACK}
     origin = request.headers.get("Origin")
-    if host not in LOOPBACK or (origin is not None and urlsplit(origin).netloc != request.host):
+    if request.host not in allowed or (origin is not None and urlsplit(origin).netloc != request.host):
         raise Forbidden("This address answers only to this machine's own programs.")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from flask import current_app
 
 from agent.tokens import SessionTokens
+from heal.files import HealFiles
 from heal.treatment import Treatment
 from scheduler.logs import LogFolder
 from scheduler.runs import Runs
@@ -30,6 +31,7 @@ class Desk:
 
     database: Database
     logs: LogFolder
+    files: HealFiles
     version: str
     control_token: str
     tokens: SessionTokens = field(default_factory=SessionTokens)

@@ -3,6 +3,7 @@
 from flask import Blueprint, Response, jsonify
 from flask.typing import ResponseReturnValue
 
+from heal.files import folder_of
 from store import heals
 from web.api import access, asked, shapes
 from web.api.desk import desk
@@ -39,7 +40,10 @@ def show_heal(heal_id: int) -> ResponseReturnValue:
 def show_diff(heal_id: int) -> ResponseReturnValue:
     """The heal's changes as a unified diff."""
     access.only_the_person()
-    return Response(desk().running().treatment.diff(heal_id), mimetype="text/plain")
+    with desk().database.read() as session:
+        folder = folder_of(session, heals.get(session, heal_id))
+    text = desk().files.diff(heal_id, folder) if folder is not None else b""
+    return Response(text, mimetype="text/plain")
 
 
 @blueprint.post("/cron/jobs/<int:job_id>/heal")
