@@ -3,10 +3,12 @@
 from typing import Any
 
 from flask import Flask
+from waitress import wasyncore
 from waitress.server import create_server
 
 THREADS = 16
 LOOPBACK = "127.0.0.1"
+REQUEST_ENDS_SECS = 2
 
 
 class ApiServer:
@@ -29,4 +31,7 @@ class ApiServer:
         self._server.run()
 
     def stop(self) -> None:
-        self._server.close()
+        """Lets requests under way finish for a while, then ends `run`."""
+        self._server.task_dispatcher.shutdown(timeout=REQUEST_ENDS_SECS)
+        # In the server's own thread: sockets closed under its feet would make it fail.
+        self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._server._map, ignore_all=True))  # noqa: SLF001

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agent.tokens import SessionTokens
 from desktop.api_server import ApiServer
 from desktop.loops import Loop, Threads
 from desktop.version import VERSION
@@ -39,6 +40,7 @@ class Parts:
     threads: Threads
     is_secondary: bool
     control_token: str
+    tokens: SessionTokens
 
 
 class App:

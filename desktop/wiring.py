@@ -130,6 +130,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
             threads=threads,
             is_secondary=ground.is_secondary,
             control_token=ground.control_token,
+            tokens=ground.tokens,
         )
     )
     recorder.nudge = loops["recorder"].nudge

@@ -154,7 +154,7 @@ class Dispatcher:
         if not waiting:
             return [], []
         owners = _jobs_of(session, {run.job_id for run in waiting})
-        folders = dict(session.execute(select(Project.id, Project.folder_path)).tuples().all())
+        folders = dict(session.execute(select(Project.id, Project.folder_path)).all())
         occupied = {run.job_id: run for run in active if run.status != "pending" or (run.id, run.attempt) in submitted}
         starts, replaced = [], []
         for run in waiting:

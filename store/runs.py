@@ -172,7 +172,7 @@ def next_retry_at(session: Session) -> datetime | None:
 def tally(session: Session, column: str) -> dict[str, int]:
     """How many runs there are for each value of `column`."""
     attribute = getattr(Run, column)
-    return dict(session.execute(select(attribute, func.count()).group_by(attribute)).tuples().all())
+    return dict(session.execute(select(attribute, func.count()).group_by(attribute)).all())
 
 
 def system_marked(session: Session) -> int:
