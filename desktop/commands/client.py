@@ -66,7 +66,14 @@ class _Closed:
 
     def ask(self, method: str, path: str, body: bytes | None) -> Answer:
         headers = {"Authorization": "Bearer reading"}
-        answer = self._client.open(path, method=method, data=body, headers=headers, content_type="application/json")
+        answer = self._client.open(
+            path,
+            method=method,
+            base_url="http://127.0.0.1:1",
+            data=body,
+            headers=headers,
+            content_type="application/json",
+        )
         return Answer(answer.status_code, dict(answer.headers.items()), answer.data)
 
 

@@ -1,21 +1,20 @@
 """Following a run to its end on the terminal."""
 
-import sys
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, BinaryIO
 
 from desktop.commands.client import Client
 
 LOOK_SECS = 0.1
 
 
-def follow(client: Client, run_id: int, streams: Sequence[str]) -> dict[str, Any]:
-    """Copies the streams to the same ones of this process until the run has ended; the run."""
-    offsets = dict.fromkeys(streams, 0)
+def follow(client: Client, run_id: int, targets: Mapping[str, BinaryIO]) -> dict[str, Any]:
+    """Copies each stream, `out` and `err`, to its target until the run has ended; the run."""
+    offsets = dict.fromkeys(targets, 0)
     while True:
         run: dict[str, Any] = client.call("GET", f"/cron/runs/{run_id}")
-        grew = [copy_more(client, run_id, stream, offsets) for stream in streams]
+        grew = [copy_more(client, run_id, stream, target, offsets) for stream, target in targets.items()]
         if any(grew):
             continue
         if run["status"] not in ("pending", "running", "stuck", "awaitingApproval"):
@@ -23,13 +22,12 @@ def follow(client: Client, run_id: int, streams: Sequence[str]) -> dict[str, Any
         time.sleep(LOOK_SECS)
 
 
-def copy_more(client: Client, run_id: int, stream: str, offsets: dict[str, int]) -> bool:
+def copy_more(client: Client, run_id: int, stream: str, target: BinaryIO, offsets: dict[str, int]) -> bool:
     """Copies what a stream has grown by; whether it has."""
     query = {"stream": stream, "offset": offsets[stream]}
     data = client.raw("GET", f"/cron/runs/{run_id}/log", query=query).body
-    target = sys.stdout if stream == "out" else sys.stderr
-    target.buffer.write(data)
-    target.buffer.flush()
+    target.write(data)
+    target.flush()
     offsets[stream] += len(data)
     return bool(data)
 

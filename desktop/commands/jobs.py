@@ -188,10 +188,10 @@ def run(job_id: int, *, detach: bool, as_json: bool) -> int:
         print_json(started) if as_json else print(started["runId"])
         return 0
     if not as_json:
-        ended = follow(client, started["runId"], ("out", "err"))
+        ended = follow(client, started["runId"], {"out": sys.stdout.buffer, "err": sys.stderr.buffer})
         print(f"run {ended['id']}: {ended['status']}{_why(ended)}", file=sys.stderr)
         return exit_code_of(ended)
-    ended = follow(client, started["runId"], ())
+    ended = follow(client, started["runId"], {})
     print_json(ended)
     return exit_code_of(ended)
 

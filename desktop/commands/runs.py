@@ -1,5 +1,6 @@
 """cronmend runs: list, show, log, abort."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -58,10 +59,10 @@ def log(run_id: int, stream: str, *, following: bool) -> None:
     """Print the raw bytes of a run's output."""
     client = Client()
     if following:
-        follow(client, run_id, (stream,))
+        follow(client, run_id, {stream: sys.stdout.buffer})
         return
     offsets = {stream: 0}
-    while copy_more(client, run_id, stream, offsets):
+    while copy_more(client, run_id, stream, sys.stdout.buffer, offsets):
         pass
 
 
