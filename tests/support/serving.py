@@ -67,10 +67,13 @@ class Served:
         self._process.send_signal(signal.SIGTERM)
         return self._finish()
 
-    def wait_for_exit(self) -> int:
-        assert self._process
+    def start_and_expect_kill(self) -> None:
+        """Starts the app, which is to be killed by something on its way."""
+        self._process = subprocess.Popen(
+            [*PYTHON, "serve"], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         self._process.wait(WAIT_SECS)
-        return self._finish()
+        assert self._finish() == -signal.SIGKILL, "the point was never reached"
 
     def _finish(self) -> int:
         assert self._process

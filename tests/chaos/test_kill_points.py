@@ -1,0 +1,143 @@
+"""kill -9 of the app around every kind of commit: nothing is lost, nothing runs twice, nothing stays paused."""
+
+import collections
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import make
+import pytest
+from support.serving import Served
+
+from desktop.loops import Threads
+from store.clock import now
+from store.database import Database
+from store.upgrade import upgrade
+
+pytestmark = [pytest.mark.mission("O4", "O9", "B3"), pytest.mark.timeout(300)]
+
+HOOK = Path(__file__).parent / "hook"
+
+POINTS = (
+    "run.claimed",
+    "run.started",
+    "run.failed",
+    "run.completed",
+    "heal.decided",
+    "heal.opened",
+    "session.opened",
+    "heal.spawned",
+    "heal.went",
+    "session.message",
+    "heal.edit",
+    "heal.verified",
+    "heal.fixed",
+    "heal.closing",
+    "heal.undone",
+    "heal.abandoned",
+    "session.ended",
+    "card.opened",
+)
+"""Every kind of commit of the scenario; the first test here fails when there is another one."""
+
+CURABLE = b"#!/bin/sh\r\necho fine\r\n"
+HOPELESS = b"#!/bin/sh\r\nexit 4\r\n"
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Served]:
+    """Two jobs that are due: one breaks and can be repaired, the other one not even then."""
+    served = Served(tmp_path, {"PYTHONPATH": str(HOOK)})
+    served.home.mkdir(mode=0o700)
+    upgrade(served.home / "cronmend.db", served.home / "backups")
+    database = Database(served.home / "cronmend.db")
+    database.start(Threads().spawn)
+    for name, script in (("curable", CURABLE), ("hopeless", HOPELESS)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "work.sh").write_bytes(script)
+        (folder / "work.sh").chmod(0o755)
+        make.job(
+            database,
+            name=name,
+            command="echo $CRONMEND_RUN_ID >> ran.txt; ./work.sh",
+            schedule="0 0 1 1 *",
+            project=str(folder),
+            effects="none",
+            due=now() - timedelta(seconds=2),
+        )
+    database.close()
+    yield served
+    served.close()
+
+
+def settle(served: Served) -> None:
+    """Waits until nothing is left to do."""
+
+    def is_quiet() -> bool:
+        status, found = served.call("GET", "/cron/status")
+        runs = served.call("GET", "/cron/runs")[1]
+        undecided = [run for run in runs if run["status"] == "failed" and run["healDecision"] is None]
+        busy = found["activeRunCount"] + found["queuedRunCount"] + found["openHealCount"]
+        heals = served.call("GET", "/cron/heals")[1]
+        return status == 200 and not busy and not undecided and len(runs) >= 2 and len(heals) >= 2
+
+    served.until(is_quiet)
+
+
+def ask(served: Served, query: str) -> list[Any]:
+    with closing(sqlite3.connect(f"file:{served.home / 'cronmend.db'}?mode=ro", uri=True)) as database:
+        return database.execute(query).fetchall()
+
+
+def check(served: Served, folder: Path) -> None:
+    """What must hold whatever happened."""
+    slots = ask(served, "SELECT job_id, count(*) FROM cron_runs WHERE slot_at IS NOT NULL GROUP BY job_id")
+    assert slots == [(1, 1), (2, 1)], "each due slot has one row"
+    for name in ("curable", "hopeless"):
+        ran = (folder / name / "ran.txt").read_text().split()
+        assert len(ran) == len(set(ran)), "no run was started twice"
+    assert ask(served, "SELECT id FROM cron_runs WHERE system_marked_failure") == [], "the keeper knew every end"
+    ended = collections.Counter(
+        run
+        for (run,) in ask(
+            served,
+            "SELECT run_id FROM events WHERE kind IN ('run.completed', 'run.failed', 'run.timeout', 'run.aborted')",
+        )
+    )
+    assert set(ended.values()) == {1}, "each run ended once"
+    assert ask(served, "SELECT id FROM cron_jobs WHERE paused_heal_id IS NOT NULL") == []
+    heals = dict(ask(served, "SELECT job_id, status FROM cron_heal_attempts"))
+    assert set(heals.values()) <= {"fixed", "abandoned"}
+    repaired = CURABLE.replace(b"\r\n", b"\n")
+    assert (folder / "curable" / "work.sh").read_bytes() == (repaired if heals[1] == "fixed" else CURABLE)
+    assert heals[2] == "abandoned"
+    assert (folder / "hopeless" / "work.sh").read_bytes() == HOPELESS
+
+
+def test_the_list_of_points_is_complete(scene: Served, tmp_path: Path) -> None:
+    scene.environment["COMMITS_TO"] = str(tmp_path / "commits")
+
+    scene.start()
+    settle(scene)
+
+    check(scene, tmp_path)
+    assert scene.heal(1)["status"] == "fixed"
+    seen = set((tmp_path / "commits").read_text().split())
+    assert seen == set(POINTS)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("kind", POINTS)
+def test_a_kill_there_loses_nothing(scene: Served, tmp_path: Path, kind: str, when: str) -> None:
+    scene.environment["KILL_POINT"] = f"{when}:{kind}"
+    scene.start_and_expect_kill()
+    del scene.environment["KILL_POINT"]
+
+    scene.start()
+    settle(scene)
+
+    check(scene, tmp_path)
