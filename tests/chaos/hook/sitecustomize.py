@@ -34,7 +34,7 @@ def _do_commit(self: DefaultDialect, connection: Any) -> None:
     _kinds.clear()
     if hit and _when == "before":
         os.kill(os.getpid(), signal.SIGKILL)
-    _commit(self, connection)
+    _commit(self, connection)  # type: ignore[no-untyped-call]
     if hit and _when == "after":
         os.kill(os.getpid(), signal.SIGKILL)
 
