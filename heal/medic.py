@@ -52,7 +52,7 @@ class Medic:
     def _decide(self, run_id: int) -> None:
         rules = self._rules()
         self._take_back_what_made_it_worse(run_id)
-        run, decision = self._database.write(lambda session: _decide(session, run_id, rules), urgent=True)
+        run, decision = self._database.write(lambda session: decide(session, run_id, rules), urgent=True)
         if decision is not None:
             log.info("[cron-heal] run %d of job %d: %s", run.id, run.job_id, decision)
             self.on_failure(run)
@@ -117,7 +117,8 @@ class Medic:
         return heal_id
 
 
-def _decide(session: Session, run_id: int, rules: Rules) -> tuple[Run, str | None]:
+def decide(session: Session, run_id: int, rules: Rules) -> tuple[Run, str | None]:
+    """The decision of a final failure with all that follows from it; None when it was made before."""
     run = runs.get(session, run_id)
     if run.heal_decision is not None:
         return run, None

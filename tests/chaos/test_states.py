@@ -111,7 +111,7 @@ class Machine(RuleBasedStateMachine):
         rules = Rules(healer, most_automatic=3)
         for run in self._runs("failed", "timeout"):
             if run.retry_due_at is None:
-                self._write(partial(medic._decide, run_id=run.id, rules=rules))
+                self._write(partial(medic.decide, run_id=run.id, rules=rules))
 
     def _on_last_heal(self, change: Callable[[Session, Heal], Any]) -> None:
         known = self._heals()

@@ -212,7 +212,7 @@ def test_a_damaged_database_is_set_aside_and_the_backup_put_back(tmp_path: Path)
     served.close()
 
 
-@pytest.mark.mission("B11")
+@pytest.mark.mission("B9")
 def test_the_apps_environment_shows_no_key(serve: Callable[..., Served]) -> None:
     served = serve(ANTHROPIC_API_KEY="sk-ant-canary-000000000000")
 

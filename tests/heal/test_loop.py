@@ -64,7 +64,7 @@ def test_claude_repairs_a_renamed_field(serve: Callable[..., Served], tmp_path: 
     assert [message["role"] for message in session["messages"]] == ["user", "assistant"] * 4 + ["user"]
 
 
-@pytest.mark.mission("O6", "B11")
+@pytest.mark.mission("O6", "B9")
 def test_neither_key_nor_token_reaches_the_model(serve: Callable[..., Served], tmp_path: Path) -> None:
     project = make_shop(tmp_path)
     (project / "leak.txt").write_text(f"ANTHROPIC_API_KEY={KEY}\n")
@@ -161,7 +161,7 @@ def test_a_fix_can_be_undone(serve: Callable[..., Served], tmp_path: Path) -> No
     assert (project / "report.py").read_text() == BROKEN
 
 
-@pytest.mark.mission("B6", "B9")
+@pytest.mark.mission("B6")
 def test_a_job_with_side_effects_is_never_run_by_a_heal(serve: Callable[..., Served], tmp_path: Path) -> None:
     project = make_shop(tmp_path)
     script = [
@@ -185,7 +185,7 @@ def test_a_job_with_side_effects_is_never_run_by_a_heal(serve: Callable[..., Ser
     assert [run["triggeredBy"] for run in served.json("runs", "list")] == ["manual"]
 
 
-@pytest.mark.mission("B9")
+@pytest.mark.mission("B6")
 def test_a_proof_is_void_when_a_file_changes_after_it(serve: Callable[..., Served], tmp_path: Path) -> None:
     project = make_shop(tmp_path)
     spoil = [call("edit", file_path="report.py", old_string='print("total", total)', new_string="print(1)")]

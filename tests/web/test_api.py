@@ -148,7 +148,7 @@ def test_bad_input_names_its_field_and_stores_nothing(app: Served, case: str) ->
     assert len(app.call("GET", "/cron/jobs")[1]) == before
 
 
-@pytest.mark.mission("B11")
+@pytest.mark.mission("B9")
 @pytest.mark.parametrize("token", ["", "wrong", "cms_AAAA.BBBB", "x" * 5_000])
 def test_without_a_valid_token_nothing_is_served(app: Served, token: str) -> None:
     for path in ("/cron/jobs", "/cron/status", "/inbox", "/sessions", "/projects", "/openapi.json"):
@@ -157,7 +157,7 @@ def test_without_a_valid_token_nothing_is_served(app: Served, token: str) -> Non
     assert app.call("GET", "/health", token="")[0] == 200
 
 
-@pytest.mark.mission("B11", "O6")
+@pytest.mark.mission("B9", "O6")
 def test_a_token_of_another_boot_is_worth_nothing(app: Served) -> None:
     foreign = SessionTokens().mint(1, "heal:1", 3_600)
 
@@ -166,7 +166,7 @@ def test_a_token_of_another_boot_is_worth_nothing(app: Served) -> None:
     assert status == 401
 
 
-@pytest.mark.mission("B11")
+@pytest.mark.mission("B9")
 @pytest.mark.parametrize(
     "headers",
     [
@@ -236,7 +236,7 @@ def test_the_description_names_every_route(app: Served) -> None:
             assert operation["summary"], path
 
 
-@pytest.mark.mission("B11")
+@pytest.mark.mission("B9")
 def test_the_address_file_is_the_persons_alone(app: Served) -> None:
     file = app.home / "cli.json"
 
