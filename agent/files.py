@@ -1,45 +1,83 @@
 """The file tools of a session, by the names and schemas of the SDK's own agent toolset, confined to the project."""
 
 import asyncio
-import functools
-import itertools
-import json
-import subprocess
-import sys
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from agent.confinement import files_below, read_file, refuse_protected, relative_to_project, write_file
+from agent.confinement import Content, read_file, refuse_sealed, relative_to_project, write_file
+from agent.search import find_lines, find_names
 from agent.tools import Tool, ToolError, Workspace
 from store.redaction import MARK, redact
 
 MOST_CHARS = 50_000
-MOST_MATCHES = 200
-MOST_FILES = 20_000
-GREP_SECS = 20
 
-# In a process of its own: a pattern that backtracks for ever can then be ended.
-_GREP = """
-import json, re, sys
-asked = json.load(sys.stdin)
-pattern = re.compile(asked["pattern"])
-left = asked["most"]
-for name, path in asked["files"]:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(5 * 1024 * 1024)
-    except OSError:
-        continue
-    if b"\\0" in data[:512]:
-        continue
-    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
-        if len(line) <= 2000 and pattern.search(line):
-            print(f"{name}:{number}:{line}")
-            left -= 1
-            if left == 0:
-                sys.exit()
-"""
+_TEXT = {"type": "string"}
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What the model is told about a tool."""
+
+    name: str
+    description: str
+    properties: dict[str, Any]
+    required: tuple[str, ...]
+    is_search: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": self.properties,
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+
+    def check(self, given: dict[str, Any]) -> None:
+        """Raises ToolError for input that the schema does not allow."""
+        for field in self.required:
+            if field not in given:
+                raise ToolError(f"{field} is missing.")
+        for field, value in given.items():
+            kind = self.properties.get(field, {}).get("type")
+            if kind == "string" and not (isinstance(value, str) or (value is None and field not in self.required)):
+                raise ToolError(f"{field} must be text.")
+
+
+_READ = _Shape(
+    "read",
+    "Read a text file of the project. view_range [first, last] gives those lines only, 1-indexed and inclusive; "
+    "a last line of 0 or less means the end of the file.",
+    {"file_path": _TEXT, "view_range": {"type": "array", "items": {"type": "integer"}}},
+    ("file_path",),
+)
+_WRITE = _Shape(
+    "write",
+    "Write a whole file of the project, creating its folders as needed.",
+    {"file_path": _TEXT, "content": _TEXT},
+    ("file_path", "content"),
+)
+_EDIT = _Shape(
+    "edit",
+    "Replace text in a file of the project by exact match. old_string must occur exactly once unless replace_all.",
+    {"file_path": _TEXT, "old_string": _TEXT, "new_string": _TEXT, "replace_all": {"type": "boolean"}},
+    ("file_path", "old_string", "new_string"),
+)
+_GLOB = _Shape(
+    "glob",
+    "List files of the project that match a pattern such as **/*.py, newest first.",
+    {"pattern": _TEXT, "path": _TEXT},
+    ("pattern",),
+)
+_GREP = _Shape(
+    "grep",
+    "Search the project's files for a regular expression; gives path:line:text.",
+    {"pattern": _TEXT, "path": _TEXT},
+    ("pattern",),
+    is_search=True,
+)
 
 
 def file_tools(workspace: Workspace, before_edit: Callable[[str], None]) -> list[Tool]:
@@ -48,164 +86,121 @@ def file_tools(workspace: Workspace, before_edit: Callable[[str], None]) -> list
     `before_edit` is called with the path relative to the project before a file is touched; it may block, and raises
     ToolError to refuse.
     """
-    make = functools.partial(_tool, workspace)
-    return [
-        make(
-            "read",
-            "Read a text file of the project; view_range [first, last] for a part.",
-            {"file_path": _TEXT, "view_range": {"type": "array", "items": {"type": "integer"}}},
-            ["file_path"],
-            functools.partial(_read, workspace),
-        ),
-        make(
-            "write",
-            "Write a whole file, creating its folder when needed.",
-            {"file_path": _TEXT, "content": _TEXT},
-            ["file_path", "content"],
-            functools.partial(_write, workspace, before_edit),
-        ),
-        make(
-            "edit",
-            "Replace text in a file by exact match; old_string must occur once unless replace_all.",
-            {"file_path": _TEXT, "old_string": _TEXT, "new_string": _TEXT, "replace_all": {"type": "boolean"}},
-            ["file_path", "old_string", "new_string"],
-            functools.partial(_edit, workspace, before_edit),
-        ),
-        make(
-            "glob",
-            "List files that match a pattern such as **/*.py, newest first.",
-            {"pattern": _TEXT, "path": _TEXT},
-            ["pattern"],
-            functools.partial(_glob, workspace),
-        ),
-        make(
-            "grep",
-            "Search file contents for a regular expression.",
-            {"pattern": _TEXT, "path": _TEXT},
-            ["pattern"],
-            functools.partial(_grep, workspace),
-        ),
-    ]
+    files = _Files(workspace, before_edit)
+    acts = ((_READ, files.read), (_WRITE, files.write), (_EDIT, files.edit), (_GLOB, files.glob), (_GREP, files.grep))
+    return [_tool(workspace, shape, act) for shape, act in acts]
 
 
-_TEXT = {"type": "string"}
+def capped(text: str) -> str:
+    """The text, cut with a mark when it is too long for a model."""
+    if len(text) <= MOST_CHARS:
+        return text
+    return f"{text[:MOST_CHARS]}\n[cut after {MOST_CHARS:,} of {len(text):,} characters]"
 
 
-def _tool(
-    workspace: Workspace,
-    name: str,
-    description: str,
-    properties: dict[str, Any],
-    required: list[str],
-    act: Callable[[dict[str, Any]], str],
-) -> Tool:
-    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
+def _tool(workspace: Workspace, shape: _Shape, act: Callable[[dict[str, Any]], str]) -> Tool:
     async def call(given: dict[str, Any]) -> str:
-        for field in required:
-            if not isinstance(given.get(field), str):
-                raise ToolError(f"{field} is missing; it must be text.")
         try:
-            said = await asyncio.to_thread(act, given)
+            shape.check(given)
+            # The time limit of a search needs the main thread, the others may block.
+            said = act(given) if shape.is_search else await asyncio.to_thread(act, given)
         except ToolError as error:
             raise ToolError(redact(str(error), workspace.secrets)) from None
-        return _capped(redact(said, workspace.secrets))
+        except OSError as error:
+            raise ToolError(f"{shape.name}: {os.strerror(error.errno or 0)}.") from None
+        except Exception as error:  # noqa: BLE001 - whatever it is, the model reads no path or value of ours
+            raise ToolError(f"{shape.name} failed ({type(error).__name__}).") from None
+        return capped(redact(said, workspace.secrets))
 
-    return Tool(name, description, schema, call)
+    return Tool(shape.name, shape.description, shape.schema(), call)
 
 
-def _capped(text: str) -> str:
-    return text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]}\n[cut after {MOST_CHARS:,} characters]"
+class _Files:
+    """What the tools do."""
+
+    def __init__(self, workspace: Workspace, before_edit: Callable[[str], None]) -> None:
+        self._workspace = workspace
+        self._before_edit = before_edit
+
+    def read(self, given: dict[str, Any]) -> str:
+        path = relative_to_project(self._workspace, given["file_path"])
+        # Redacted before it is cut: a part of a key has not the shape of one.
+        text = redact(_decode(path, self._open(path).data), self._workspace.secrets)
+        view = given.get("view_range")
+        if not view:
+            return text
+        if not isinstance(view, list) or len(view) != 2 or not all(isinstance(number, int) for number in view):
+            raise ToolError("view_range must be [first line, last line].")
+        lines = text.split("\n")
+        return "\n".join(lines[max(0, view[0] - 1) : view[1] if view[1] > 0 else len(lines)])
+
+    def write(self, given: dict[str, Any]) -> str:
+        path = relative_to_project(self._workspace, given["file_path"])
+        refuse_sealed(self._workspace, path)
+        try:
+            old = read_file(self._workspace, path)
+        except FileNotFoundError:
+            old = None
+        _refuse_mark(given["content"], old.data if old else b"")
+        data = given["content"].encode()
+        self._before_edit(str(path))
+        write_file(self._workspace, path, data, old)
+        return f"wrote {len(data):,} bytes to {path}"
+
+    def edit(self, given: dict[str, Any]) -> str:
+        path = relative_to_project(self._workspace, given["file_path"])
+        refuse_sealed(self._workspace, path)
+        content = self._open(path)
+        text, old, new = _decode(path, content.data), given["old_string"], given["new_string"]
+        count = _count(path, text, old, may_repeat=bool(given.get("replace_all")))
+        _refuse_mark(new, content.data)
+        data = text.replace(old, new).encode()
+        self._before_edit(str(path))
+        write_file(self._workspace, path, data, content)
+        return f"edited {path} ({count} replacement{'s' if count > 1 else ''})"
+
+    def glob(self, given: dict[str, Any]) -> str:
+        start = relative_to_project(self._workspace, given.get("path") or ".")
+        return find_names(self._workspace, start, given["pattern"])
+
+    def grep(self, given: dict[str, Any]) -> str:
+        start = relative_to_project(self._workspace, given.get("path") or ".")
+        return find_lines(self._workspace, start, given["pattern"])
+
+    def _open(self, path: PurePosixPath) -> Content:
+        try:
+            return read_file(self._workspace, path)
+        except FileNotFoundError:
+            raise ToolError(f"{path} does not exist.") from None
 
 
 def _decode(path: PurePosixPath, data: bytes) -> str:
     try:
-        return data.decode()
+        text = data.decode()
     except UnicodeDecodeError:
-        raise ToolError(f"{path} is not text ({len(data):,} bytes).") from None
+        text = "\0"
+    if "\0" in text:
+        raise ToolError(f"{path} is a binary file ({len(data):,} bytes), not text.")
+    return text
 
 
-def _read(workspace: Workspace, given: dict[str, Any]) -> str:
-    path = relative_to_project(workspace, given["file_path"])
-    text = _decode(path, read_file(workspace, path)[0])
-    view = given.get("view_range")
-    if not view:
-        return text
-    if len(view) != 2 or not all(isinstance(number, int) for number in view):
-        raise ToolError("view_range must be [first line, last line].")
-    lines = text.split("\n")
-    return "\n".join(lines[max(0, view[0] - 1) : view[1] if view[1] > 0 else len(lines)])
-
-
-def _write(workspace: Workspace, before_edit: Callable[[str], None], given: dict[str, Any]) -> str:
-    path = relative_to_project(workspace, given["file_path"])
-    refuse_protected(workspace, path)
-    mode, old = None, ""
-    if (workspace.project / path).exists():
-        data, mode = read_file(workspace, path)
-        old = data.decode(errors="replace")
-    _refuse_mark(given["content"], old)
-    before_edit(str(path))
-    write_file(workspace, path, given["content"].encode(), mode)
-    return f"wrote {path} ({len(given['content'].encode()):,} bytes)"
-
-
-def _edit(workspace: Workspace, before_edit: Callable[[str], None], given: dict[str, Any]) -> str:
-    path = relative_to_project(workspace, given["file_path"])
-    refuse_protected(workspace, path)
-    data, mode = read_file(workspace, path)
-    text, old, new = _decode(path, data), given["old_string"], given["new_string"]
-    count = text.count(old) if old else 0
+def _count(path: PurePosixPath, text: str, old: str, *, may_repeat: bool) -> int:
+    """How often `old` occurs.  Raises ToolError, with the likely reason, when that is not what an edit needs."""
+    if not old:
+        raise ToolError("old_string is empty; use write for a new file.")
+    count = text.count(old)
     if count == 0:
-        raise ToolError(f"old_string does not occur in {path}; read the file and copy the text exactly.")
-    if count > 1 and not given.get("replace_all"):
-        raise ToolError(f"old_string occurs {count} times in {path}; add context, or set replace_all.")
-    _refuse_mark(new, text)
-    before_edit(str(path))
-    write_file(workspace, path, text.replace(old, new).encode(), mode)
-    return f"edited {path} ({count} replacement{'s' if count > 1 else ''})"
+        hint = "read the file and copy the text exactly"
+        if MARK in old:
+            hint = f"{MARK} stands for a secret that you are not shown, so leave that part out of old_string"
+        elif text.replace("\r\n", "\n").count(old):
+            hint = "its lines end with \\r\\n, so old_string must too"
+        raise ToolError(f"old_string does not occur in {path}; {hint}.")
+    if count > 1 and not may_repeat:
+        raise ToolError(f"old_string occurs {count} times in {path}; add more of its surroundings, or set replace_all.")
+    return count
 
 
-def _refuse_mark(new: str, old: str) -> None:
-    if MARK in new and MARK not in old:
-        raise ToolError(
-            f"The text holds {MARK}, which stands for a secret you were not shown; leave that line as it is."
-        )
-
-
-def _glob(workspace: Workspace, given: dict[str, Any]) -> str:
-    pattern = given["pattern"]
-    if PurePosixPath(pattern).is_absolute() or ".." in PurePosixPath(pattern).parts:
-        raise ToolError("The pattern must be relative, without '..'.")
-    start = relative_to_project(workspace, given.get("path") or ".")
-    base = workspace.project / start
-    allowed = set(itertools.islice(files_below(workspace, start), MOST_FILES))
-    try:
-        found = [path for path in itertools.islice(base.glob(pattern), MOST_FILES) if path in allowed]
-    except (ValueError, OSError, NotImplementedError) as error:
-        raise ToolError(f"The pattern cannot be used: {error}.") from None
-    found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    return "\n".join(str(path.relative_to(workspace.project)) for path in found[:MOST_MATCHES]) or "no matches"
-
-
-def _grep(workspace: Workspace, given: dict[str, Any]) -> str:
-    start = relative_to_project(workspace, given.get("path") or ".")
-    files = [
-        (str(path.relative_to(workspace.project)), str(path))
-        for path in itertools.islice(files_below(workspace, start), MOST_FILES)
-    ]
-    asked = json.dumps({"pattern": given["pattern"], "files": files, "most": MOST_MATCHES * 5})
-    try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", _GREP],
-            input=asked,
-            capture_output=True,
-            text=True,
-            timeout=GREP_SECS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"The search took longer than {GREP_SECS} s; use a simpler pattern.") from None
-    if done.returncode:
-        raise ToolError(f"The pattern cannot be used: {done.stderr.strip().rpartition(chr(10))[2]}")
-    return done.stdout.rstrip("\n") or "no matches"
+def _refuse_mark(new: str, old: bytes) -> None:
+    if MARK in new and MARK.encode() not in old:
+        raise ToolError(f"The text holds {MARK}, which stands for a secret that you are not shown: use edit around it.")

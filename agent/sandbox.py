@@ -3,68 +3,63 @@
 import contextlib
 import functools
 import os
-import selectors
 import shutil
-import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from agent.capture import Completed, collect
+from agent.interpreters import SYSTEM, find_interpreters
+from agent.seccomp import seccomp_program
+from agent.terrain import Limits, Terrain, survey
 from agent.tools import Workspace
 
-MOST_OUTPUT = 65_536
 PROBE_SECS = 10
-MOST_ENTRIES = 200_000
+REFUSE_AT = Limits(entries=300_000, secs=2.0)
+RUN_AT = Limits(entries=1_000_000, secs=10.0)
+COULD_NOT_START = 125
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (
+    "alternatives",
+    "ca-certificates",
+    "fonts",
+    "group",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
     "localtime",
-    "timezone",
-    "alternatives",
-    "passwd",
-    "group",
-    "nsswitch.conf",
-    "mime.types",
     "magic",
+    "mime.types",
+    "nsswitch.conf",
+    "passwd",
+    "perl",
+    "pki/ca-trust/extracted",
+    "pki/tls/certs",
     "ssl/certs",
     "ssl/openssl.cnf",
-    "ca-certificates",
-    "pki/tls/certs",
-    "python3",
-    "python3.11",
-    "python3.12",
-    "python3.13",
-    "perl",
-    "fonts",
+    "timezone",
 )
+HOSTS = b"127.0.0.1 localhost\n::1 localhost\n"
 COVERED = ("/tmp", "/var", "/run", "/root", "/home")  # noqa: S108 - what is hidden, not what is used
-WITHOUT_WRITES = (".git", "node_modules")
+HOME = "/tmp"  # noqa: S108 - the sandbox's own, empty at each start
+MOST_TEMPORARY_BYTES = 512 * 1024 * 1024
+# No project: the whole of such a folder is the system's, and holds doors to other processes.
+SYSTEM_FOLDERS = frozenset({*SYSTEM, *COVERED, "/", "/boot", "/dev", "/etc", "/opt", "/proc", "/srv", "/sys"})
 
-# User namespaces are forbidden on some systems, nested ones must be where they can be.
+# bubblewrap is itself outside the sandbox: it is looked for where only an administrator can put it.
+_PROGRAM_PATH = "/usr/local/bin:/usr/bin:/bin"
+# User namespaces are forbidden on some systems; nested ones can be closed on others only.
 _VARIANTS = (("--unshare-user", "--disable-userns"), ("--unshare-user",), ())
-
-
-@dataclass(frozen=True)
-class Completed:
-    """How a command ended.  `output` is both streams in order, head and tail when there was too much."""
-
-    exit_code: int
-    output: bytes
-    timed_out: bool
 
 
 class Sandbox:
     """One way to isolate that was seen to work on this machine."""
 
-    def __init__(self, program: str, variant: Sequence[str]) -> None:
+    def __init__(self, program: str, variant: Sequence[str], *, may_limit: bool = False) -> None:
         self._program = program
         self._variant = tuple(variant)
+        self._limit = ("--size", str(MOST_TEMPORARY_BYTES)) if may_limit else ()
 
     def run(
         self,
@@ -76,110 +71,94 @@ class Sandbox:
         path: str = "",
         timeout_secs: float,
     ) -> Completed:
-        """Runs the command with nothing in view but programs, libraries and the project; leaves no process behind."""
-        argv = [*self._frame(workspace.project, path), *_project(workspace, writable=writable)]
-        process = subprocess.Popen(
-            [self._program, *argv, "--chdir", str(cwd), "--", *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={},
-            start_new_session=True,
-        )
-        return _collect(process, timeout_secs)
+        """Runs the command with nothing in view but programs, libraries and the project; leaves no process behind.
 
-    def _frame(self, project: Path, path: str) -> list[str]:
-        prefixes = interpreter_prefixes(path)
-        bins = [f"{prefix}/bin" for prefix in prefixes]
-        own = [entry for entry in path.split(":") if entry and Path(entry).is_relative_to(project)]
-        search = ":".join([*own, *bins, "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"])
+        `path` is the PATH of the job.  A command that could not be started ends with 125 and says why.
+        """
+        terrain = survey(workspace.project, RUN_AT)
+        if not terrain.is_complete:
+            return Completed(COULD_NOT_START, b"The project is too large to be looked through.\n", timed_out=False)
+        interpreters = find_interpreters(path, workspace.project, terrain.environments)
+        may_write = writable and not terrain.has_linked_repository
+        view = [
+            *self._frame(interpreters.search),
+            *(part for place in interpreters.places for part in ("--ro-bind", place, place)),
+            *_project(workspace, terrain, may_write=may_write),
+            *("--remount-ro", "/", "--chdir", str(cwd)),
+        ]
+        return self._start(view, command, timeout_secs)
+
+    def works(self) -> bool:
+        """Whether a command really runs."""
+        try:
+            done = self._start(self._frame(""), ["/bin/true"], PROBE_SECS)
+        except OSError:
+            return False
+        return done.exit_code == 0
+
+    def _frame(self, search: str) -> list[str]:
+        variables = {"PATH": search, "HOME": HOME, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
         return [
             *("--unshare-all", *self._variant, "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-            *("--clearenv", "--setenv", "PATH", search, "--setenv", "HOME", "/tmp"),  # noqa: S108 - the sandbox's own
-            *("--setenv", "LANG", "C.UTF-8", "--setenv", "PYTHONDONTWRITEBYTECODE", "1"),
+            *("--clearenv", *(part for name, value in variables.items() for part in ("--setenv", name, value))),
             *_system(),
-            *("--dev", "/dev", "--proc", "/proc"),
-            *(part for folder in COVERED for part in ("--tmpfs", folder)),
-            *(part for prefix in prefixes for part in ("--ro-bind", prefix, prefix)),
+            # Run by an administrator, a command without any capability still owns the kernel's settings there.
+            *("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"),
+            *(part for folder in COVERED for part in (*self._limit, "--tmpfs", folder)),
         ]
+
+    def _start(self, view: list[str], command: Sequence[str], timeout_secs: float) -> Completed:
+        with contextlib.ExitStack() as ours:
+            with contextlib.ExitStack() as theirs:
+                output, output_end = _pipe(ours, theirs)
+                info, info_end = _pipe(ours, theirs)
+                hosts = _memory(theirs, HOSTS)
+                passed = [info_end, hosts]
+                extra = ["--info-fd", str(info_end), "--ro-bind-data", str(hosts), "/etc/hosts"]
+                program = seccomp_program()
+                if program is not None:
+                    passed.append(_memory(theirs, program))
+                    extra += ["--seccomp", str(passed[-1])]
+                process = subprocess.Popen(
+                    [self._program, *extra, *view, "--", *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output_end,
+                    stderr=output_end,
+                    env={},
+                    pass_fds=passed,
+                    start_new_session=True,
+                )
+            return collect(process, output, info, timeout_secs)
 
 
 @functools.cache
 def find_sandbox() -> Sandbox | None:
     """A sandbox that really ran a command just now; None where none can be had."""
-    program = shutil.which("bwrap")
+    program = shutil.which("bwrap", path=_PROGRAM_PATH)
     if program is None or sys.platform != "linux":
         return None
-    for variant in _VARIANTS:
-        sandbox = Sandbox(program, variant)
-        try:
-            probe = Workspace(Path("/usr"))
-            done = sandbox.run(probe, ["/bin/true"], writable=False, cwd=Path("/"), timeout_secs=PROBE_SECS)
-        except OSError:
-            return None
-        if done.exit_code == 0:
-            return sandbox
-    return None
+    may_limit = _knows(program, "--size")
+    found = (Sandbox(program, variant, may_limit=may_limit) for variant in _VARIANTS)
+    return next((sandbox for sandbox in found if sandbox.works()), None)
 
 
 def refusal(workspace: Workspace, private: Sequence[Path]) -> str | None:
     """Why commands may not run in this project, None when they may.  `private`: what no session may see."""
     project = workspace.project
-    if project == Path("/") or Path.home().resolve().is_relative_to(project):
+    if str(project) in SYSTEM_FOLDERS:
+        return f"The project is {project}, a folder of the system."
+    if Path.home().resolve().is_relative_to(project):
         return "The project is the home folder, or holds it."
     for path in private:
         real = path.resolve()
         if real.is_relative_to(project) or project.is_relative_to(real):
-            return "The project holds Cronmend's own data."
-    for number, entry in enumerate(_walk(project)):
-        if number > MOST_ENTRIES:
-            return f"The project has more than {MOST_ENTRIES:,} files."
-        if _is_socket(entry):
-            return f"The project holds a socket ({entry.name}), a door to another process."
+            return "The project and Cronmend's own data lie in one another."
+    terrain = survey(project, REFUSE_AT)
+    if terrain.sockets:
+        return f"The project holds a socket ({terrain.sockets[0].name}), a door to another process."
+    if not terrain.is_complete:
+        return "The project is too large to be looked through for doors to other processes."
     return None
-
-
-def protected(project: Path) -> list[Path]:
-    """Parts of the project that stay as they are: repositories, environments, installed packages."""
-    found = []
-    for folder, names, files in os.walk(project):
-        for name in list(names):
-            path = Path(folder, name)
-            if name in WITHOUT_WRITES or (path / "pyvenv.cfg").is_file():
-                names.remove(name)
-                found.append(path)
-        if ".git" in files:  # a worktree's pointer to its repository
-            found.append(Path(folder, ".git"))
-    return found
-
-
-@functools.lru_cache(maxsize=64)
-def interpreter_prefixes(path: str) -> tuple[str, ...]:
-    """Installations of Python and Node outside the system's folders: this app's own and those that `path` names."""
-    asked = [("python3", "import sys; print(sys.base_prefix)"), ("python", "import sys; print(sys.base_prefix)")]
-    found = [str(Path(sys.base_prefix).resolve())]
-    for name, question in asked:
-        program = shutil.which(name, path=path) if path else None
-        if program is not None:
-            found += _answer([program, "-I", "-c", question])
-    node = shutil.which("node", path=path) if path else None
-    if node is not None:
-        found.append(str(Path(node).resolve().parent.parent))
-    home = Path.home().resolve()
-    return tuple(
-        prefix
-        for prefix in dict.fromkeys(found)
-        if not prefix.startswith("/usr") and prefix != "/" and not home.is_relative_to(prefix) and Path(prefix).is_dir()
-    )
-
-
-def _answer(command: list[str]) -> list[str]:
-    # A shim of a version manager is a script: only the interpreter it leads to knows where it lives.
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_SECS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [str(Path(line).resolve()) for line in done.stdout.split("\n") if line]
 
 
 def _system() -> Iterator[str]:
@@ -189,88 +168,58 @@ def _system() -> Iterator[str]:
             yield from ("--symlink", str(path.readlink()), folder)
         elif path.is_dir():
             yield from ("--ro-bind", folder, folder)
-    for name in ETC:
-        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    etc = Path("/etc")
+    for place in (*(etc / name for name in ETC), *sorted(etc.glob("python3*"))):
+        yield from ("--ro-bind-try", str(place), str(place))
 
 
-def _project(workspace: Workspace, *, writable: bool) -> Iterator[str]:
+def _project(workspace: Workspace, terrain: Terrain, *, may_write: bool) -> Iterator[str]:
     """The project last, so that nothing bound before can hide it; then what in it is covered."""
     project = str(workspace.project)
-    yield from ("--bind" if writable else "--ro-bind", project, project)
-    if writable:
-        for path in protected(workspace.project):
-            yield from ("--ro-bind", str(path), str(path))
+    yield from ("--bind" if may_write else "--ro-bind", project, project)
+    if may_write:
+        # A folder that something is mounted on cannot be renamed, so what is covered cannot be moved into the open.
+        for parent in _parents(workspace):
+            yield from ("--bind", parent, parent)
+        for sealed in terrain.sealed:
+            yield from ("--ro-bind", str(sealed), str(sealed))
+    for socket in terrain.sockets:
+        yield from ("--ro-bind", os.devnull, str(socket))
     for path in workspace.forbidden:
-        if path.is_dir():
-            yield from ("--tmpfs", str(path))
-        elif path.exists():
-            yield from ("--ro-bind", os.devnull, str(path))
+        if not path.is_relative_to(project) or path.is_symlink() or not path.exists():
+            continue
+        yield from ("--tmpfs", str(path)) if path.is_dir() else ("--ro-bind", os.devnull, str(path))
 
 
-def _collect(process: "subprocess.Popen[bytes]", timeout_secs: float) -> Completed:
-    """Reads until the command ends.  Its pid namespace ends with it, so nobody holds the pipe after that."""
-    pipe = process.stdout
-    if pipe is None:
-        raise ValueError("the command has no output")
-    deadline = time.monotonic() + timeout_secs
-    kept = _Kept()
-    timed_out = False
-    with pipe, selectors.DefaultSelector() as selector:
-        os.set_blocking(pipe.fileno(), False)
-        selector.register(pipe, selectors.EVENT_READ)
-        while True:
-            ready = selector.select(min(0.2, max(0.0, deadline - time.monotonic())))
-            data = pipe.read(MOST_OUTPUT) if ready else None
-            kept.add(data or b"")
-            if ready and not data:
-                break
-            if time.monotonic() > deadline:
-                timed_out = True
-                break
-            if not ready and process.poll() is not None:
-                break
-    _end(process)
-    return Completed(process.returncode, kept.output(), timed_out)
+def _parents(workspace: Workspace) -> list[str]:
+    """The folders between the project and what is forbidden in it, outermost first."""
+    found = {
+        str(parent)
+        for path in workspace.forbidden
+        for parent in path.parents
+        if parent != workspace.project and parent.is_relative_to(workspace.project) and parent.is_dir()
+    }
+    return sorted(found)
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    if process.poll() is None:
-        try:
-            process.wait(1)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()  # everything inside dies with it (--die-with-parent, own pid namespace)
-            process.wait()
-
-
-class _Kept:
-    """The first and the last half of what may be kept."""
-
-    def __init__(self) -> None:
-        self._head = b""
-        self._tail = b""
-        self._left_out = 0
-
-    def add(self, data: bytes) -> None:
-        room = MOST_OUTPUT // 2 - len(self._head)
-        self._head += data[:room]
-        tail = self._tail + data[room:]
-        self._left_out += max(0, len(tail) - MOST_OUTPUT // 2)
-        self._tail = tail[-(MOST_OUTPUT // 2) :]
-
-    def output(self) -> bytes:
-        mark = f"\n[... {self._left_out:,} bytes left out ...]\n".encode() if self._left_out else b""
-        return self._head + mark + self._tail
-
-
-def _walk(project: Path) -> Iterator[Path]:
-    for folder, names, files in os.walk(project):
-        for name in (*names, *files):
-            yield Path(folder, name)
-
-
-def _is_socket(path: Path) -> bool:
+def _knows(program: str, option: str) -> bool:
     try:
-        return stat.S_ISSOCK(path.lstat().st_mode)
-    except OSError:
+        done = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=PROBE_SECS, check=False)
+    except (OSError, subprocess.SubprocessError):
         return False
+    return option in done.stdout
+
+
+def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+    read, write = os.pipe2(os.O_CLOEXEC)
+    ours.callback(os.close, read)
+    theirs.callback(os.close, write)
+    return read, write
+
+
+def _memory(theirs: contextlib.ExitStack, data: bytes) -> int:
+    file = os.memfd_create("cronmend", os.MFD_CLOEXEC)
+    theirs.callback(os.close, file)
+    os.write(file, data)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file

@@ -4,8 +4,9 @@ import base64
 import hashlib
 import hmac
 import secrets
-import time
 from dataclasses import dataclass
+
+from store.clock import now
 
 PREFIX = "cms_"
 MOST_CHARS = 512
@@ -27,9 +28,12 @@ class SessionTokens:
         self._secret = secret or secrets.token_bytes(32)
 
     def mint(self, session_id: int, scope: str, ttl_secs: int) -> str:
-        """A url-safe token for the session."""
-        payload = f"{session_id}.{int(time.time()) + ttl_secs}.{scope}".encode()
-        return PREFIX + _encode(payload) + "." + _encode(self._sign(payload))
+        """A url-safe token for the session.  Raises ValueError for a scope that makes it too long to be verified."""
+        payload = f"{session_id}.{int(now().timestamp()) + ttl_secs}.{scope}".encode()
+        token = PREFIX + _encode(payload) + "." + _encode(self._sign(payload))
+        if len(token) > MOST_CHARS:
+            raise ValueError("the scope is too long")
+        return token
 
     def verify(self, token: str) -> SessionClaim | None:
         """What the token says; None for one that is forged, expired, of another boot, or no token at all."""
@@ -44,7 +48,7 @@ class SessionTokens:
             return None
         session_id, expires, scope = payload.decode().split(".", 2)
         claim = SessionClaim(int(session_id), scope, int(expires))
-        return claim if time.time() < claim.expires else None
+        return claim if now().timestamp() < claim.expires else None
 
     def _sign(self, payload: bytes) -> bytes:
         return hmac.new(self._secret, payload, hashlib.sha256).digest()

@@ -27,8 +27,8 @@ class Tool:
 class Workspace:
     """The one folder a session may touch.
 
-    `read_only` may be read and never changed (`.git`, virtual environments, node_modules); `forbidden` may not
-    even be read (the data directory, when the project contains it).  All paths are absolute and real.
+    `.git`, virtual environments and node_modules in it may be read and never changed; `forbidden` may not even be
+    read (the data directory, when the project contains it).  All paths are absolute and real.
     `secrets` are values that no text for the model may contain.
     """
 

@@ -185,7 +185,7 @@ class Attending:
         credentials = self._surgery.credentials
         secrets = (*credentials.secrets, *self._surgery.secrets, token)
         real = folder.resolve()
-        forbidden = tuple(path for path in self._surgery.private if path.is_relative_to(real))
+        forbidden = private_within(self._surgery.private, folder)
         workspace = Workspace(real, forbidden, secrets)
         has_shell = find_sandbox() is not None and refusal(workspace, self._surgery.private) is None
         cwd = self._surroundings.folder(job, str(folder) if job.project_id else None)
@@ -393,6 +393,11 @@ def _case(run: Run, job: Job, project: str, cwd: str, path: str, forbidden: tupl
         run_started_at=run.started_at.timestamp() if run.started_at else 0.0,
         forbidden=tuple(str(path) for path in forbidden),
     )
+
+
+def private_within(private: tuple[Path, ...], folder: Path) -> tuple[Path, ...]:
+    """What of the app's own lies in a project: it may not even be read there."""
+    return tuple(path for path in private if path.is_relative_to(folder.resolve()))
 
 
 def _texts(value: object) -> list[str]:

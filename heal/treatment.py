@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from agent.sandbox import find_sandbox
+from agent.sandbox import find_sandbox, refusal
 from agent.tools import Workspace
 from heal import moves, proof
-from heal.attending import Attending
+from heal.attending import Attending, private_within
 from heal.closings import Closings
 from heal.files import HealFiles, folder_of, record_undo
 from heal.medic import Medic
@@ -33,7 +33,10 @@ MOST_VERIFY_SECS = 600
 
 @dataclass(frozen=True)
 class Clinic:
-    """The parts that treatment is composed of.  `secrets` may be in no text that leaves for a model."""
+    """The parts that treatment is composed of.
+
+    `secrets` may be in no text that leaves for a model, `private` in no view of a command.
+    """
 
     database: Database
     runs: Runs
@@ -43,6 +46,7 @@ class Clinic:
     medic: Medic
     surroundings: Surroundings
     secrets: tuple[str, ...]
+    private: tuple[Path, ...]
 
 
 class Treatment:
@@ -57,6 +61,7 @@ class Treatment:
         self._medic = clinic.medic
         self._surroundings = clinic.surroundings
         self._secrets = clinic.secrets
+        self._private = clinic.private
         self._before: dict[int, str] = {}
         self._lock = threading.Lock()
 
@@ -98,10 +103,13 @@ class Treatment:
         sandbox = find_sandbox()
         if sandbox is None:
             raise Conflict("The verify command needs a sandbox, and this machine has none.", code="no_sandbox")
+        workspace = Workspace(folder.resolve(), private_within(self._private, folder), self._secrets)
+        if (reason := refusal(workspace, self._private)) is not None:
+            raise Conflict(f"The verify command may not run in this project: {reason}", code="no_sandbox")
         # What the command writes is not the heal's; the copy aside keeps the project safe from it.
-        writable = self._files.prepare_shell(heal.id, folder, ())
+        writable = self._files.prepare_shell(heal.id, folder, workspace.forbidden)
         done = sandbox.run(
-            Workspace(folder.resolve()),
+            workspace,
             ["/bin/sh", "-c", job.verify_command or ""],
             writable=writable,
             cwd=self._folder_of_job(job, folder),

@@ -73,3 +73,8 @@ def listing(
 
 def of_run(session: Session, run_id: int) -> Sequence[Event]:
     return session.scalars(select(Event).where(Event.run_id == run_id).order_by(Event.id)).all()
+
+
+def after(session: Session, last_id: int, limit: int) -> Sequence[Event]:
+    """Events after `last_id`, oldest first."""
+    return session.scalars(select(Event).where(Event.id > last_id).order_by(Event.id).limit(limit)).all()

@@ -13,18 +13,18 @@ _SHAPES = re.compile(
     | xox[abprs]-[A-Za-z0-9-]{10,}
     | AKIA[0-9A-Z]{16}
     | AIza[0-9A-Za-z_\-]{30,}
-    | eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}   # JSON web tokens
+    | (?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}   # JSON web tokens
     | -----BEGIN[ A-Z]*PRIVATE\ KEY-----[\s\S]*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z)
     """,
     re.VERBOSE,
 )
 _NAMED = re.compile(
-    r"""(?i)\b((?:[A-Z0-9]+[_-])*(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|auth[_-]?token)
+    r"""(?i)((?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|auth[_-]?token)
         ["']?\s*[=:]\s*["']?) ([^\s"'&;,]{4,})""",
     re.VERBOSE,
 )
 _BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{8,}")
-_URL_LOGIN = re.compile(r"([a-z][a-z0-9+.\-]*://[^/\s:@]+:)[^/\s@]+(@)")
+_URL_LOGIN = re.compile(r"(?<![a-z0-9+.\-])([a-z][a-z0-9+.\-]{0,30}://[^/\s:@]{0,256}:)[^/\s@]{1,512}(@)")
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:

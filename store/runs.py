@@ -178,3 +178,14 @@ def tally(session: Session, column: str) -> dict[str, int]:
 def system_marked(session: Session) -> int:
     """How many runs ended without anybody who could vouch for how."""
     return session.scalar(select(func.count()).select_from(Run).where(Run.system_marked_failure)) or 0
+
+
+def last_of_each(session: Session, count: int) -> dict[int, list[Run]]:
+    """The newest executions of every job, newest first."""
+    place = func.row_number().over(partition_by=Run.job_id, order_by=Run.id.desc()).label("place")
+    ranked = select(Run.id, place).where(Run.status != "skipped").subquery()
+    wanted = select(Run).join(ranked, ranked.c.id == Run.id).where(ranked.c.place <= count).order_by(Run.id.desc())
+    found: dict[int, list[Run]] = {}
+    for run in session.scalars(wanted):
+        found.setdefault(run.job_id, []).append(run)
+    return found
