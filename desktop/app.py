@@ -3,13 +3,12 @@
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from agent.tokens import SessionTokens
-from desktop.api_server import ApiServer
 from desktop.loops import Loop, Threads
 from desktop.version import VERSION
+from desktop.web_server import WebServer
 from heal import reconciler
 from heal.attending import Attending
 from scheduler.alarm import Alarm
@@ -18,11 +17,19 @@ from scheduler.keeper_link import KeeperLink, KeeperUnreachable
 from scheduler.recorder import Recorder, adopt
 from store import boots
 from store.database import Database
+from web.desk import Desk
 
 log = logging.getLogger("engine")
 
 THREAD_ENDS_SECS = 5.0
 AGAIN_SECS = 5.0
+
+
+class Handle:
+    """What the pages may do with the app as a whole; set by whoever runs it."""
+
+    activate: Callable[[], bool] = staticmethod(lambda: False)
+    quit: Callable[[], None] = staticmethod(lambda: None)
 
 
 @dataclass(frozen=True)
@@ -35,12 +42,13 @@ class Parts:
     recorder: Recorder
     attending: Attending
     alarm: Alarm
-    api: ApiServer
+    api: WebServer
+    pages: WebServer
+    desk: Desk
+    handle: "Handle"
     loops: Mapping[str, Loop]
     threads: Threads
     is_secondary: bool
-    control_token: str
-    tokens: SessionTokens
 
 
 class App:
@@ -69,13 +77,16 @@ class App:
             for name, loop in parts.loops.items():
                 parts.threads.spawn(name, loop.run)
         parts.threads.spawn("cli server", parts.api.run)
+        parts.threads.spawn("pages", parts.pages.run)
         return was_clean
 
     def stop(self) -> None:
         """Ends cleanly; runs go on with the keeper, heals are closed at the next start."""
         parts = self.parts
         self._is_stopping = True
+        parts.desk.feed.stop()
         parts.api.stop()
+        parts.pages.stop()
         for loop in parts.loops.values():
             loop.stop()
         if not parts.is_secondary:

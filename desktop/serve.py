@@ -51,8 +51,8 @@ def _run(app: App, paths: Paths) -> None:
         signal.signal(number, lambda *_: ending.set())
     was_clean = app.start()
     with _published(app, paths):
-        print(f"Cronmend is running at {app.parts.api.url}", flush=True)
-        log.info("[engine] started, version %s, at %s", VERSION, app.parts.api.url)
+        print(f"Cronmend is running at {app.parts.desk.login_url()}", flush=True)
+        log.info("[engine] started, version %s, at %s", VERSION, app.parts.pages.url)
         if not was_clean:
             app.parts.threads.spawn("check", lambda: _check_after_crash(paths))
         ending.wait()
@@ -125,7 +125,7 @@ def _published(app: App, paths: Paths) -> Iterator[None]:
     """cli.json while the app answers: how the command line finds it."""
     facts = {
         "url": app.parts.api.url,
-        "controlToken": app.parts.control_token,
+        "controlToken": app.parts.desk.control_token,
         "pid": os.getpid(),
         "startedAt": iso(now()),
         "version": VERSION,

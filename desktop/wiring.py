@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.credentials import Credentials, read_credentials
+from agent.credentials import Access
 from agent.tokens import SessionTokens
-from desktop.api_server import ApiServer
-from desktop.app import App, Parts
+from desktop.app import App, Handle, Parts
 from desktop.loops import Loop, Threads
 from desktop.paths import Paths
 from desktop.version import VERSION
+from desktop.web_server import WebServer
 from heal.attending import WORKER, Attending, Surgery
 from heal.closings import Closings
 from heal.evidence import Failure, examine
@@ -36,7 +36,12 @@ from store.clock import iso
 from store.database import Database
 from store.settings import Value
 from web.api.app import create_app
-from web.api.desk import Desk, Engine
+from web.desk import Desk, Engine, Keychain
+from web.feed import Feed
+from web.pages import create_pages
+
+API_THREADS = 16
+PAGE_THREADS = 32
 
 KEEPER = (sys.executable, "-P", "-m", "scheduler.keeper")
 
@@ -71,15 +76,14 @@ class _Ground:
     database: Database
     logs: LogFolder
     surroundings: Surroundings
-    credentials: Credentials
+    access: Access
     control_token: str
     tokens: SessionTokens
     settings: Callable[[], Mapping[str, Value]]
 
-    @property
     def secrets(self) -> tuple[str, ...]:
         """Values that nothing written or sent may hold."""
-        return (*self.credentials.secrets, self.control_token)
+        return (*self.access.secrets, self.control_token)
 
     @property
     def is_secondary(self) -> bool:
@@ -95,13 +99,24 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
     recorder = Recorder(database, keeper, ground.logs, _examiner(ground.secrets), ground.surroundings)
     runs = Runs(database, keeper, dispatcher)
 
-    api = ApiServer(port)
+    api, pages = WebServer(0, API_THREADS), WebServer(port, PAGE_THREADS)
+    feed = Feed(database)
     files = HealFiles(database, UndoFolder(paths.undo))
     attending = Attending(database, files, ground.surroundings, _surgery(ground, api), threads.spawn)
     closings = Closings(database, runs, attending, files)
     medic = Medic(database, attending, files, lambda: _rules(ground))
     treatment = Treatment(
-        Clinic(database, runs, files, attending, closings, medic, ground.surroundings, ground.secrets)
+        Clinic(
+            database=database,
+            runs=runs,
+            files=files,
+            attending=attending,
+            closings=closings,
+            medic=medic,
+            surroundings=ground.surroundings,
+            secrets=ground.secrets,
+            private=_private(paths),
+        )
     )
 
     alarm = Alarm(lambda: loops["dispatcher"].nudge())  # noqa: PLW0108 - the loop is made below
@@ -112,11 +127,27 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         "closings": Loop("closings", closings),
         "attending": Loop("attending", attending),
     }
-    engine = Engine(runs, treatment)
-    facts = functools.partial(_facts, ground, alarm, keeper)
-    api.serve(
-        create_app(Desk(database, ground.logs, files, VERSION, ground.control_token, ground.tokens, engine, facts)),
+    handle = Handle()
+    desk = Desk(
+        database=database,
+        logs=ground.logs,
+        files=files,
+        version=VERSION,
+        control_token=ground.control_token,
+        tokens=ground.tokens,
+        engine=Engine(
+            runs=runs,
+            treatment=treatment,
+            feed=feed,
+            keychain=Keychain(ground.access.store, ground.access.test),
+            activate=lambda: handle.activate(),  # noqa: PLW0108 - a window may come later
+            quit=lambda: handle.quit(),  # noqa: PLW0108
+            pages_url=lambda: pages.url,
+        ),
+        facts=functools.partial(_facts, ground, alarm, keeper),
     )
+    api.serve(create_app(desk))
+    pages.serve(create_pages(desk))
     app = App(
         Parts(
             database=database,
@@ -126,18 +157,19 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
             attending=attending,
             alarm=alarm,
             api=api,
+            pages=pages,
+            desk=desk,
+            handle=handle,
             loops=loops,
             threads=threads,
             is_secondary=ground.is_secondary,
-            control_token=ground.control_token,
-            tokens=ground.tokens,
         )
     )
     recorder.nudge = loops["recorder"].nudge
     recorder.on_refused = dispatcher.refused
     keeper.on_reports = recorder.take
     keeper.on_lost = app.find_keeper_again
-    database.writer.on_commit = _waker(loops, runs)
+    database.writer.on_commit = _waker(loops, runs, feed)
     return app
 
 
@@ -155,20 +187,20 @@ def _lay_ground(paths: Paths, environment: Mapping[str, str]) -> _Ground:
         database=database,
         logs=LogFolder(paths.logs),
         surroundings=Surroundings(login_environment(), lambda: present_settings()["SANDBOX_TIMEOUT_SECS"].value),
-        credentials=read_credentials(environment),
+        access=Access(environment),
         control_token=secrets.token_urlsafe(32),
         tokens=SessionTokens(),
         settings=present_settings,
     )
 
 
-def _surgery(ground: _Ground, api: ApiServer) -> Surgery:
+def _surgery(ground: _Ground, api: WebServer) -> Surgery:
     return Surgery(
         command=WORKER,
         api_url=lambda: api.url,
-        credentials=ground.credentials,
+        access=ground.access,
         tokens=ground.tokens,
-        secrets=(ground.control_token,),
+        secrets=ground.secrets,
         private=_private(ground.paths),
         workspace=ground.paths.workspace,
         settings=ground.settings,
@@ -190,18 +222,20 @@ def _facts(ground: _Ground, alarm: Alarm, keeper: KeeperLink) -> dict[str, Any]:
         "schedulerState": "secondary" if ground.is_secondary else "running",
         "lastTickAt": iso(alarm.last_tick_at) if alarm.last_tick_at else None,
         "keeperPid": keeper.pid,
-        "modelKey": ground.credentials.origin,
+        "modelKey": ground.access.present.origin,
+        "home": str(ground.paths.home),
         "path": ground.surroundings.login.get("PATH", ""),
         "settings": {name: {"value": value.value, "origin": value.origin} for name, value in values.items()},
     }
 
 
-def _waker(loops: Mapping[str, Loop], runs: Runs) -> Callable[[frozenset[str]], None]:
+def _waker(loops: Mapping[str, Loop], runs: Runs, feed: Feed) -> Callable[[frozenset[str]], None]:
     def wake(kinds: frozenset[str]) -> None:
         for name in {name for kind in kinds for name in WAKES.get(kind, ())}:
             loops[name].nudge()
         if any(kind.startswith("run.") for kind in kinds):
             runs.ended()
+        feed.woken()
 
     return wake
 
@@ -212,7 +246,7 @@ def _private(paths: Paths) -> tuple[Path, ...]:
     return (*own, runtime_dir(paths.keeper))
 
 
-def _examiner(known_secrets: tuple[str, ...]) -> Callable[[Failed], Examined]:
+def _examiner(secrets: Callable[[], tuple[str, ...]]) -> Callable[[Failed], Examined]:
     """The bridge between the scheduler, which ends runs, and heal, which reads why they failed."""
 
     def look(failed: Failed) -> Examined:
@@ -230,7 +264,7 @@ def _examiner(known_secrets: tuple[str, ...]) -> Callable[[Failed], Examined]:
                 cwd=failed.cwd,
                 project=failed.project,
                 path=failed.path,
-                secrets=known_secrets,
+                secrets=secrets(),
             )
         )
         return Examined(evidence.to_json(), evidence.category, evidence.cause)

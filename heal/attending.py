@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from agent.credentials import Credentials
+from agent.credentials import Access
 from agent.sandbox import find_sandbox, refusal
 from agent.tokens import SessionTokens
 from agent.tools import Workspace
@@ -64,10 +64,10 @@ class Surgery:
 
     command: tuple[str, ...]
     api_url: Callable[[], str]
-    credentials: Credentials
+    access: Access
     tokens: SessionTokens
-    secrets: tuple[str, ...]
-    """Values that no text for the model may hold, beyond the credentials: the control token."""
+    secrets: Callable[[], tuple[str, ...]]
+    """Values that no text for the model may hold."""
 
     private: tuple[Path, ...]
     """Files and folders of the app that no session may see."""
@@ -182,8 +182,8 @@ class Attending:
 
     def _spec(self, run: Run, job: Job, folder: Path, session_id: int, token: str) -> Spec:
         settings = {name: value.value for name, value in self._surgery.settings().items()}
-        credentials = self._surgery.credentials
-        secrets = (*credentials.secrets, *self._surgery.secrets, token)
+        credentials = self._surgery.access.present
+        secrets = (*self._surgery.secrets(), token)
         real = folder.resolve()
         forbidden = private_within(self._surgery.private, folder)
         workspace = Workspace(real, forbidden, secrets)
@@ -243,7 +243,7 @@ class Attending:
             self._end(patient, line)
 
     def _store_message(self, patient: Patient, line: dict[str, Any]) -> None:
-        secrets = (*self._surgery.credentials.secrets, *self._surgery.secrets, patient.token)
+        secrets = (*self._surgery.secrets(), patient.token)
         content = [_clean(block, secrets) for block in line.get("content", [])]
 
         def change(session: Session) -> None:
@@ -287,7 +287,7 @@ class Attending:
         patient.has_ended = True
         self._files.note_after(patient.heal_id, patient.project)
         outcome, detail = str(line.get("outcome")), str(line.get("detail") or "")
-        detail = redact(detail, (*self._surgery.credentials.secrets, patient.token))
+        detail = redact(detail, (*self._surgery.secrets(), patient.token))
         usage = line.get("usage") or {}
         log.info("[CronHeal] heal %d: its session ended: %s %s", patient.heal_id, outcome, detail)
 

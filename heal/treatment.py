@@ -1,6 +1,7 @@
 """What callers do with heals: prove, resume, start by hand, stop, show and undo."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ class Clinic:
     closings: Closings
     medic: Medic
     surroundings: Surroundings
-    secrets: tuple[str, ...]
+    secrets: Callable[[], tuple[str, ...]]
     private: tuple[Path, ...]
 
 
@@ -96,14 +97,14 @@ class Treatment:
             "status": "passed" if outcome.is_green else "failed",
             "kind": outcome.kind,
             "recorded": bool(recorded),
-            "output": redact(outcome.detail, self._secrets),
+            "output": redact(outcome.detail, self._secrets()),
         }
 
     def _verify_by_command(self, heal: Heal, job: Job, folder: Path) -> Outcome:
         sandbox = find_sandbox()
         if sandbox is None:
             raise Conflict("The verify command needs a sandbox, and this machine has none.", code="no_sandbox")
-        workspace = Workspace(folder.resolve(), private_within(self._private, folder), self._secrets)
+        workspace = Workspace(folder.resolve(), private_within(self._private, folder), self._secrets())
         if (reason := refusal(workspace, self._private)) is not None:
             raise Conflict(f"The verify command may not run in this project: {reason}", code="no_sandbox")
         # What the command writes is not the heal's; the copy aside keeps the project safe from it.
@@ -133,7 +134,7 @@ class Treatment:
             present = jobs.get(session, job.id)
             if proof.digest(files, present) != before:
                 return False
-            detail = redact(outcome.detail, self._secrets)[-4_000:]
+            detail = redact(outcome.detail, self._secrets())[-4_000:]
             session.add(Verification(heal_id=heal.id, kind=outcome.kind, digest=before, run_id=run_id, detail=detail))
             events.record(session, "heal.verified", "app", job_id=job.id, heal_id=heal.id, reason=outcome.kind)
             return True
@@ -148,7 +149,7 @@ class Treatment:
             raise Forbidden("A heal session may only resume the schedule.")
         job, folder = self._look_up(heal)
         files = self._files.digest(heal.id, folder)
-        root_cause, fixed_by = (redact(text, self._secrets)[:2_000] if text else None for text in said)
+        root_cause, fixed_by = (redact(text, self._secrets())[:2_000] if text else None for text in said)
 
         def change(session: Session) -> Job:
             present = jobs.get(session, job.id)
@@ -216,7 +217,7 @@ class Treatment:
 
     def redact(self, text: str) -> str:
         """The text without the live secrets: what leaves for a model passes here."""
-        return redact(text, self._secrets)
+        return redact(text, self._secrets())
 
     def _look_up(self, heal: Heal) -> tuple[Job, Path]:
         with self._database.read() as session:

@@ -24,6 +24,11 @@ class RunLogs:
         """The last `most` bytes of a stream; empty when there is none."""
         return self._read(stream, -most, most)
 
+    def length(self, stream: Stream) -> int:
+        """How many bytes a stream has so far."""
+        path = self.out if stream == "out" else self.err
+        return path.stat().st_size if path.exists() else 0
+
     def slice(self, stream: Stream, offset: int, most: int) -> bytes:
         """At most `most` bytes of a stream from `offset` on; empty past its end."""
         return self._read(stream, offset, most)

@@ -8,6 +8,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
+from store import events
+from store.errors import Invalid
 from store.types import Base
 
 log = logging.getLogger("settings")
@@ -61,6 +63,14 @@ SETTINGS = {
         Setting("CRONMEND_MODEL", "claude-sonnet-5-5", str, "The model of heal sessions."),
         Setting("SANDBOX_TIMEOUT_SECS", 1800, _whole(1), "Hard limit of a run that sets none itself, in seconds."),
         Setting("MAX_CONCURRENT_AUTO_HEALS", 3, _whole(1), "Automatic heals open at once over all jobs."),
+        Setting("CRONMEND_THEME", "system", _choice("system", "light", "dark"), "The look of the pages."),
+        Setting("CRONMEND_SINGLE_KEYS", "on", _choice("on", "off"), "Whether single letters act on the pages."),
+        Setting(
+            "CRONMEND_CLOSE",
+            "ask",
+            _choice("ask", "keep", "quit"),
+            "What closing the window does: asks, keeps jobs running, or quits.",
+        ),
     )
 }
 
@@ -69,6 +79,24 @@ SETTINGS = {
 class Value:
     value: Any
     origin: str
+
+
+def store(session: Session, name: str, text: str) -> None:
+    """Keeps the value of the settings page; an empty one gives the setting back to the environment.
+
+    Raises Invalid naming the setting.
+    """
+    row = session.get(StoredSetting, name)
+    if not text:
+        if row is not None:
+            session.delete(row)
+    else:
+        try:
+            SETTINGS[name].parse(text)
+        except ValueError as error:
+            raise Invalid(name, f"{name}: {error}.") from error
+        session.merge(StoredSetting(key=name, value=text))
+    events.record(session, "settings.changed", "person", reason=name)
 
 
 def read(session: Session, environment: Mapping[str, str]) -> dict[str, Value]:

@@ -1,5 +1,6 @@
-"""Everything the CLI server reaches, handed over by the composition root."""
+"""Everything the web layer reaches, handed over by the composition root."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +14,18 @@ from scheduler.logs import LogFolder
 from scheduler.runs import Runs
 from store.database import Database
 from store.errors import Refusal
+from web.door import Door
+from web.feed import Feed
 
 EXTENSION = "cronmend"
+
+
+@dataclass(frozen=True)
+class Keychain:
+    """The model key in the system's keychain: `store` raises Refusal with a sentence; `test` asks the model."""
+
+    store: Callable[[str], None]
+    test: Callable[[], str]
 
 
 @dataclass(frozen=True)
@@ -23,6 +34,15 @@ class Engine:
 
     runs: Runs
     treatment: Treatment
+    feed: Feed
+    keychain: Keychain
+    activate: Callable[[], bool]
+    """Raises the window; False where there is none."""
+
+    quit: Callable[[], None]
+    pages_url: Callable[[], str]
+    painted: threading.Event = field(default_factory=threading.Event)
+    """Set once a page has painted."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +55,14 @@ class Desk:
     version: str
     control_token: str
     tokens: SessionTokens = field(default_factory=SessionTokens)
+    door: Door = field(default_factory=Door)
     engine: Engine | None = None
     facts: Callable[[], dict[str, Any]] = dict
     """What the app knows of itself beyond the database: scheduler state, last tick, settings with their origin."""
+
+    def login_url(self) -> str:
+        """An address that opens the pages once, within a minute."""
+        return f"{self.running().pages_url()}/?k={self.door.mint()}"
 
     def running(self) -> Engine:
         """The engine; raises Refusal `not_running`."""
@@ -46,6 +71,10 @@ class Desk:
                 "Cronmend is not running, and this needs it. Start it with: cronmend serve", code="not_running"
             )
         return self.engine
+
+    @property
+    def feed(self) -> Feed:
+        return self.running().feed
 
 
 def desk() -> Desk:

@@ -57,7 +57,7 @@ class _Closed:
         from scheduler.logs import LogFolder  # noqa: PLC0415
         from store.database import Database  # noqa: PLC0415
         from web.api.app import create_app  # noqa: PLC0415
-        from web.api.desk import Desk  # noqa: PLC0415
+        from web.desk import Desk  # noqa: PLC0415
 
         database = Database(paths.database, read_only=True)
         files = HealFiles(database, UndoFolder(paths.undo))
@@ -87,6 +87,12 @@ class Client:
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """The JSON answer; query values that are None are left out."""
         return json.loads(self.raw(method, path, body, query).body)
+
+    def need_running(self) -> None:
+        """Raises Refusal `not_running` before anything is prepared for an app that is not there."""
+        self.call("GET", "/health")
+        if isinstance(self._door, _Closed):
+            raise Refusal(NOT_RUNNING, code="not_running")
 
     def raw(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Answer:
         """The whole answer; raises the refusal that the server sent."""

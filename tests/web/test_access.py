@@ -68,7 +68,7 @@ def office(tmp_path: Path) -> Iterator[Office]:
     app.start()
     (tmp_path / "project").mkdir()
     heal_id, session_id = app.parts.database.write(lambda session: open_heal(session, tmp_path / "project"))
-    yield Office(app, app.parts.tokens, heal_id, session_id)
+    yield Office(app, app.parts.desk.tokens, heal_id, session_id)
     app.stop()
     assert app.parts.keeper.pid
     os.kill(app.parts.keeper.pid, signal.SIGTERM)

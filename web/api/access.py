@@ -9,7 +9,7 @@ from flask import g, request
 from store import heals
 from store.errors import Forbidden, Refusal
 from store.heals import Heal
-from web.api.desk import desk
+from web.desk import desk
 
 NOT_YOURS = "session not authorized for this job"
 OPEN_PATHS = ("/health",)

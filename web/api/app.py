@@ -9,7 +9,7 @@ from werkzeug.exceptions import HTTPException
 
 from store.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
 from web.api import access, heals, inbox, jobs, openapi, projects, runs, sessions, status
-from web.api.desk import EXTENSION, Desk
+from web.desk import EXTENSION, Desk
 
 log = logging.getLogger("engine")
 

@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from heal.files import folder_of
 from store import heals
 from web.api import access, asked, shapes
-from web.api.desk import desk
+from web.desk import desk
 
 blueprint = Blueprint("heals", __name__)
 

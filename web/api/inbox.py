@@ -12,7 +12,7 @@ from store import cards
 from store.clock import now
 from store.errors import Invalid
 from web.api import access, asked, shapes
-from web.api.desk import desk
+from web.desk import desk
 
 blueprint = Blueprint("inbox", __name__)
 

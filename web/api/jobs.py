@@ -16,8 +16,8 @@ from store.errors import Conflict, Invalid, NotFound
 from store.heals import Heal
 from store.runs import ACTIVE, Run
 from web.api import access, asked, shapes
-from web.api.desk import desk
 from web.api.runs import texts_of
+from web.desk import desk
 
 blueprint = Blueprint("jobs", __name__)
 

@@ -9,7 +9,7 @@ from werkzeug.routing import Rule
 
 from scheduler.drafts import JobDraft
 from web.api.access import OPEN_PATHS
-from web.api.desk import desk
+from web.desk import desk
 
 blueprint = Blueprint("openapi", __name__)
 

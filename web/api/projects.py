@@ -7,7 +7,7 @@ from scheduler.drafts import existing_folder
 from store import projects
 from store.errors import Invalid
 from web.api import access, asked, shapes
-from web.api.desk import desk
+from web.desk import desk
 
 blueprint = Blueprint("projects", __name__)
 

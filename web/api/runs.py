@@ -8,7 +8,7 @@ from store import runs
 from store.errors import Invalid
 from store.runs import ACTIVE, STATUSES, Run
 from web.api import access, asked, shapes
-from web.api.desk import desk
+from web.desk import desk
 
 blueprint = Blueprint("runs", __name__)
 

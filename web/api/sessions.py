@@ -5,7 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from store import sessions
 from web.api import access, asked, shapes
-from web.api.desk import desk
+from web.desk import desk
 
 blueprint = Blueprint("sessions", __name__)
 

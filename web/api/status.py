@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from store import events, heals, jobs, runs
 from store.clock import iso
 from web.api import access, asked, shapes
-from web.api.desk import desk
+from web.desk import desk
 
 blueprint = Blueprint("status", __name__)
 
@@ -49,6 +49,14 @@ def _counters(session: Session) -> shapes.Shape:
         "nextRunAt": iso(upcoming) if upcoming else None,
         "lastRunAt": iso(newest[0].claimed_at) if newest else None,
     }
+
+
+@blueprint.post("/app/activate")
+def activate() -> ResponseReturnValue:
+    """Raises the window; where there is none, a login address of the pages."""
+    access.only_the_person()
+    raised = desk().running().activate()
+    return jsonify({"raised": raised, "url": None if raised else desk().login_url()})
 
 
 @blueprint.get("/cron/audit")

@@ -1,4 +1,4 @@
-"""The CLI server's socket and threads."""
+"""A loopback HTTP server: its socket and threads."""
 
 from typing import Any
 
@@ -6,16 +6,16 @@ from flask import Flask
 from waitress import wasyncore
 from waitress.server import create_server
 
-THREADS = 16
 LOOPBACK = "127.0.0.1"
 REQUEST_ENDS_SECS = 2
 
 
-class ApiServer:
+class WebServer:
     """Waitress on loopback.  The port is known, and bound, from `serve` on."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, threads: int) -> None:
         self._port = port
+        self._threads = threads
         self._server: Any = None
 
     @property
@@ -23,8 +23,15 @@ class ApiServer:
         return f"http://{LOOPBACK}:{self._server.effective_port}"
 
     def serve(self, app: Flask) -> None:
-        """Binds the port; answers from `start` on.  Raises OSError when the port is taken."""
-        self._server = create_server(app, host=LOOPBACK, port=self._port, threads=THREADS, ident="cronmend")
+        """Binds the port; answers from `run` on.  Raises OSError when the port is taken."""
+        self._server = create_server(
+            app,
+            host=LOOPBACK,
+            port=self._port,
+            threads=self._threads,
+            ident="cronmend",
+            channel_request_lookahead=1,  # so that a stream learns that its page has gone
+        )
 
     def run(self) -> None:
         """The body of the server's thread."""

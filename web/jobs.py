@@ -1,0 +1,313 @@
+"""Cron Jobs: the list, a job's page, the editor, and what is done with a job."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flask import Blueprint, Response, make_response, render_template, request
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from scheduler import jobs as use_cases
+from scheduler.sample import sample_folder, write_sample
+from scheduler.schedule import Instant, Schedule
+from store import heals, jobs, projects, runs
+from store.clock import iso, now
+from store.errors import Refusal
+from store.heals import Heal
+from store.jobs import Job
+from store.projects import Project
+from store.runs import Run
+from web import words
+from web.desk import desk
+from web.job_form import again, find_problems, form_of, new_form, preview_of, read_form
+from web.shell import is_failing, page, part, toast
+from web.words import State
+
+blueprint = Blueprint("jobs", __name__)
+
+FILTERS = ("all", "failing", "healing", "paused", "running")
+LAST_RUNS = 12
+HISTORY = 50
+
+
+@dataclass(frozen=True)
+class Row:
+    """A job in the list."""
+
+    job: Job
+    state: State
+    schedule: str
+    project: str | None
+    last_runs: Sequence[tuple[int, State]]
+    cause: str | None
+    failed_run: int | None
+    heal: Heal | None
+
+
+@dataclass(frozen=True)
+class ListView:
+    """The list with its filters."""
+
+    rows: Sequence[Row]
+    chosen: str
+    sought: str
+    counts: Mapping[str, int]
+    total: int
+
+
+@dataclass(frozen=True)
+class JobView:
+    """A job's page."""
+
+    row: Row
+    coming: Sequence[Instant]
+    folder: str | None
+    last_heal: Heal | None
+    history: "HistoryView"
+
+
+@dataclass(frozen=True)
+class HistoryView:
+    job_id: int
+    runs: Sequence[Run]
+    more_before: int | None
+
+
+@blueprint.get("/jobs")
+def list_jobs() -> ResponseReturnValue:
+    return page("jobs/index.html", _list_view(), "Cron Jobs")
+
+
+@blueprint.get("/jobs/rows")
+def rows() -> ResponseReturnValue:
+    return part("jobs/_list.html", _list_view())
+
+
+def _list_view() -> ListView:
+    chosen = request.args.get("show", "all")
+    sought = request.args.get("q", "").strip()
+    with desk().database.read() as session:
+        every = _rows(session, jobs.listing(session, limit=10_000))
+    matching = [row for row in every if sought.lower() in f"{row.job.name} {row.job.command} {row.project}".lower()]
+    counts = {name: sum(_is_shown(row, name) for row in matching) for name in FILTERS}
+    shown = [row for row in matching if _is_shown(row, chosen)]
+    shown.sort(key=lambda row: (row.state.tone != "bad", row.state.tone != "heal", row.job.name.lower(), row.job.id))
+    return ListView(shown, chosen if chosen in FILTERS else "all", sought, counts, len(every))
+
+
+def _is_shown(row: Row, name: str) -> bool:
+    return {
+        "failing": is_failing(row.job),
+        "healing": row.heal is not None,
+        "paused": bool(row.job.person_paused_at),
+        "running": row.state.word == "Running",
+    }.get(name, True)
+
+
+def _rows(session: Session, every: Sequence[Job]) -> list[Row]:
+    running = {run.job_id for run in runs.all_active(session) if run.status in runs.LIVE}
+    at_work = {heal.job_id: heal for heal in heals.all_open(session)}
+    names = {project.id: project.name for project in projects.listing(session)}
+    last = runs.last_of_each(session, LAST_RUNS)
+    return [_row(job, running, at_work, names, last) for job in every]
+
+
+def _row(
+    job: Job, running: set[int], at_work: Mapping[int, Heal], names: Mapping[int, str], last: Mapping[int, list[Run]]
+) -> Row:
+    recent = last.get(job.id, [])
+    newest = recent[0] if recent else None
+    failed = newest if newest is not None and newest.status in runs.FAILED else None
+    return Row(
+        job=job,
+        state=words.state_of_job(job, is_running=job.id in running),
+        schedule=words.schedule_words(job),
+        project=names.get(job.project_id) if job.project_id else None,
+        last_runs=[(run.id, words.state_of_run(run)) for run in reversed(recent)],
+        cause=(failed.cause or failed.error) if failed else job.blocked_reason,
+        failed_run=failed.id if failed else None,
+        heal=at_work.get(job.id),
+    )
+
+
+@blueprint.get("/jobs/<int:job_id>")
+def show_job(job_id: int) -> ResponseReturnValue:
+    view = _job_view(job_id)
+    return page("jobs/job.html", view, view.row.job.name)
+
+
+@blueprint.get("/jobs/<int:job_id>/panel")
+def job_panel(job_id: int) -> ResponseReturnValue:
+    return part("jobs/_panel.html", _job_view(job_id))
+
+
+@blueprint.get("/jobs/<int:job_id>/history")
+def job_history(job_id: int) -> ResponseReturnValue:
+    before = request.args.get("before", "")
+    with desk().database.read() as session:
+        view = _history(session, job_id, int(before) if before.isdigit() else None)
+    return part("jobs/_history.html", view)
+
+
+def _job_view(job_id: int) -> JobView:
+    with desk().database.read() as session:
+        job = jobs.get(session, job_id)
+        project = projects.get(session, job.project_id) if job.project_id else None
+        known = heals.listing(session, job_id=job_id, limit=1)
+        (row,) = _rows(session, [job])
+        history = _history(session, job_id, None)
+    return JobView(
+        row=row,
+        coming=_coming(job),
+        folder=job.cwd or (project.folder_path if project else None),
+        last_heal=known[0] if known else None,
+        history=history,
+    )
+
+
+def _coming(job: Job) -> Sequence[Instant]:
+    if job.schedule is None or not job.is_active:
+        return []
+    try:
+        return Schedule(job.schedule, job.schedule_text or job.schedule, job.timezone).upcoming(now(), 5)
+    except Refusal:
+        return []
+
+
+def _history(session: Session, job_id: int, before: int | None) -> HistoryView:
+    found = runs.listing(session, job_id=job_id, before_id=before, limit=HISTORY + 1)
+    shown = found[:HISTORY]
+    return HistoryView(job_id, shown, shown[-1].id if len(found) > HISTORY else None)
+
+
+# The editor
+
+
+@blueprint.get("/jobs/new")
+def new_job() -> ResponseReturnValue:
+    project = request.args.get("project", "")
+    return part("jobs/_editor.html", new_form(_projects(), int(project) if project.isdigit() else None))
+
+
+@blueprint.get("/jobs/<int:job_id>/edit")
+def edit_job(job_id: int) -> ResponseReturnValue:
+    with desk().database.read() as session:
+        job = jobs.get(session, job_id)
+    return part("jobs/_editor.html", form_of(job, _projects()))
+
+
+@blueprint.post("/jobs/preview")
+def preview() -> ResponseReturnValue:
+    return part("jobs/_preview.html", preview_of(request.form.get("schedule", ""), request.form.get("timezone", "")))
+
+
+@blueprint.post("/jobs")
+def save_new() -> ResponseReturnValue:
+    base = new_form(_projects())
+    body = read_form(request.form)
+    problems = find_problems(desk().database, body, use_cases.create)
+    if problems:
+        return part("jobs/_editor.html", again(base, request.form, problems)), 422
+    job = desk().database.write(lambda session: use_cases.create(session, body))
+    return _saved(f"{job.name} is saved. Next run {words.relative(job.next_run_at)}.")
+
+
+@blueprint.post("/jobs/<int:job_id>")
+def save_job(job_id: int) -> ResponseReturnValue:
+    with desk().database.read() as session:
+        job = jobs.get(session, job_id)
+    base = form_of(job, _projects())
+    if request.form.get("seen") != iso(job.updated_at) and not request.form.get("overwrite"):
+        notice = f"This job was changed elsewhere at {words.moment(job.updated_at)}. Save again to keep yours."
+        return part("jobs/_editor.html", replace(again(base, request.form, {}, notice), seen=iso(job.updated_at))), 409
+    body = read_form(request.form)
+    patch = _changes(job, body)
+    if not patch:
+        return _saved("Nothing was changed.")
+    problems = find_problems(desk().database, patch, lambda session, fields: use_cases.edit(session, job_id, fields))
+    if problems:
+        return part("jobs/_editor.html", again(base, request.form, problems)), 422
+    desk().database.write(lambda session: use_cases.edit(session, job_id, patch))
+    return _saved(f"{job.name} is saved.")
+
+
+def _changes(job: Job, body: dict[str, Any]) -> dict[str, Any]:
+    """The fields that differ from what is stored; cleared ones go back to what a new job has."""
+    present = use_cases.draft_of(job)
+    patch = {key: value for key, value in body.items() if present.get(key) != value}
+    cleared = {
+        key: None for key in ("cwd", "verifyCommand", "timeoutSecs", "catchUpMaxAgeSecs", "projectId") if key in present
+    }
+    patch |= {
+        key: value
+        for key, value in cleared.items()
+        if key not in body and not (key == "projectId" and "project" in body)
+    }
+    return patch
+
+
+def _saved(text: str) -> Response:
+    answer = make_response(toast(text))
+    answer.headers["HX-Trigger"] = "dialog-done"
+    return answer
+
+
+def _projects() -> tuple[Project, ...]:
+    with desk().database.read() as session:
+        return tuple(projects.listing(session))
+
+
+# What is done with a job
+
+
+@blueprint.post("/jobs/<int:job_id>/run")
+def run_now(job_id: int) -> ResponseReturnValue:
+    run_id = desk().running().runs.start(job_id, "manual")
+    return render_template("_toast.html", text=f"Run {run_id} has been started.", tone="ok", link=f"/runs/{run_id}")
+
+
+@blueprint.post("/jobs/<int:job_id>/pause")
+def pause(job_id: int) -> ResponseReturnValue:
+    job = desk().database.write(lambda session: use_cases.pause(session, job_id))
+    return toast(f"{job.name} is paused.")
+
+
+@blueprint.post("/jobs/<int:job_id>/resume")
+def resume(job_id: int) -> ResponseReturnValue:
+    job = desk().running().treatment.resume_by_person(job_id)
+    return toast(f"{job.name} is back on its schedule.")
+
+
+@blueprint.post("/jobs/<int:job_id>/healing")
+def set_healing(job_id: int) -> ResponseReturnValue:
+    """The switch posts the value it wants, so that pressing it twice does no harm."""
+    wanted = request.form.get("value") == "on"
+    job = desk().database.write(lambda session: use_cases.edit(session, job_id, {"healingEnabled": wanted}))
+    said = toast(f"Self-Healing is {'on' if job.healing_enabled else 'off'} for {job.name}.")
+    return render_template("jobs/_healing_switch.html", job=job) + said
+
+
+@blueprint.post("/jobs/<int:job_id>/delete")
+def delete(job_id: int) -> ResponseReturnValue:
+    desk().database.write(lambda session: use_cases.remove(session, job_id))
+    answer = make_response("")
+    answer.headers["HX-Redirect"] = "/jobs"
+    return answer
+
+
+@blueprint.post("/jobs/<int:job_id>/heal")
+def fix_it(job_id: int) -> ResponseReturnValue:
+    heal = desk().running().treatment.start_by_hand(job_id)
+    return render_template("_toast.html", text="A heal session has been started.", tone="ok", link=f"/heals/{heal.id}")
+
+
+@blueprint.post("/jobs/sample")
+def make_sample() -> ResponseReturnValue:
+    """The sample job, started at once so that its heal can be watched."""
+    fields = write_sample(sample_folder())
+    job = desk().database.write(lambda session: use_cases.create(session, fields))
+    desk().running().runs.start(job.id, "manual")
+    answer = make_response("")
+    answer.headers["HX-Redirect"] = f"/jobs/{job.id}"
+    return answer

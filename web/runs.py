@@ -1,0 +1,196 @@
+"""A run's page: its state, its cause, and its log as it grows."""
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Blueprint, Response, request
+from flask.typing import ResponseReturnValue
+
+from scheduler.logs import RunLogs, Stream
+from store import heals, jobs, runs
+from store.errors import NotFound
+from store.heals import Heal
+from store.jobs import Job
+from store.runs import ACTIVE, Run
+from web import words
+from web.desk import desk
+from web.shell import page, part, toast
+from web.streams import as_stream
+from web.words import State
+
+blueprint = Blueprint("runs", __name__)
+
+FIRST_BYTES = 128 * 1024
+BATCH_BYTES = 64 * 1024
+MOST_LINE_CHARS = 4_000
+LOOK_SECS = 0.3
+
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run's page without its log."""
+
+    run: Run
+    job: Job
+    state: State
+    evidence: dict[str, Any] | None
+    why_no_heal: str | None
+    heal: Heal | None
+    is_active: bool
+
+
+@dataclass(frozen=True)
+class LogView:
+    """One stream: what is shown at first, and where the rest begins."""
+
+    run_id: int
+    stream: Stream
+    text: str
+    begins: int
+    ends: int
+    size: str
+    is_active: bool
+
+
+@dataclass(frozen=True)
+class PageView:
+    head: RunView
+    logs: tuple[LogView, LogView]
+
+
+@blueprint.get("/runs/<int:run_id>")
+def show_run(run_id: int) -> ResponseReturnValue:
+    head = _head(run_id)
+    view = PageView(head, (_log(head.run, "out"), _log(head.run, "err")))
+    return page("runs/run.html", view, f"Run {run_id} of {head.job.name}")
+
+
+@blueprint.get("/runs/<int:run_id>/panel")
+def run_panel(run_id: int) -> ResponseReturnValue:
+    return part("runs/_panel.html", _head(run_id))
+
+
+def _head(run_id: int) -> RunView:
+    with desk().database.read() as session:
+        run = runs.get(session, run_id)
+        job = jobs.get(session, run.job_id)
+        heal = heals.of_run(session, run_id)
+    decision = run.heal_decision
+    return RunView(
+        run=run,
+        job=job,
+        state=words.state_of_run(run),
+        evidence=run.failure_evidence_json,
+        why_no_heal=words.NO_HEAL.get(decision or ""),
+        heal=heal,
+        is_active=run.status in ACTIVE,
+    )
+
+
+def _log(run: Run, stream: Stream) -> LogView:
+    logs = desk().logs.of(run.job_id, run.id)
+    total = logs.length(stream)
+    begins = max(0, total - FIRST_BYTES)
+    data = logs.slice(stream, begins, FIRST_BYTES)
+    if begins:  # a line that is shown is shown from its start
+        cut = data.find(b"\n") + 1
+        begins, data = begins + cut, data[cut:]
+    return LogView(
+        run_id=run.id,
+        stream=stream,
+        text=as_html(data),
+        begins=begins,
+        ends=begins + len(data),
+        size=words.size(total),
+        is_active=run.status in ACTIVE,
+    )
+
+
+def as_html(data: bytes) -> str:
+    """Output as text that is safe to show: escaped, without terminal codes, overlong lines cut with a note."""
+    text = _ESCAPES.sub(b"", data).decode(errors="replace")
+    lines = text.split("\n")
+    return html.escape("\n".join(_plain(line) for line in lines), quote=False)
+
+
+def _plain(line: str) -> str:
+    line = line.removesuffix("\r").rpartition("\r")[2].translate(_CONTROLS)
+    if len(line) <= MOST_LINE_CHARS:
+        return line
+    return f"{line[:MOST_LINE_CHARS]} … [{len(line) - MOST_LINE_CHARS:,} more characters; download the log to see them]"
+
+
+@blueprint.get("/runs/<int:run_id>/log/<stream>/live")
+def live_log(run_id: int, stream: str) -> ResponseReturnValue:
+    """What the stream grows by, until the run has ended.  A message's id is the offset after it."""
+    chosen = _stream(stream)
+    with desk().database.read() as session:
+        run = runs.get(session, run_id)
+    asked = request.headers.get("Last-Event-ID") or request.args.get("from", "0")
+    logs = desk().logs.of(run.job_id, run.id)
+    lines = _grow(run_id, logs, chosen, int(asked) if asked.isdigit() else 0)
+    return as_stream(desk().feed.admit(lines))
+
+
+def _grow(run_id: int, logs: RunLogs, stream: Stream, offset: int) -> Iterator[str]:
+    feed, database = desk().feed, desk().database
+    yield "retry: 500\n: growing\n\n"
+    while not feed.is_stopped:
+        with database.read() as session:
+            is_active = runs.get(session, run_id).status in ACTIVE
+        # The state is read first: when it says ended, what is read now is all there is.
+        data = logs.slice(stream, offset, BATCH_BYTES)
+        whole = data if not is_active or len(data) == BATCH_BYTES else data[: data.rfind(b"\n") + 1]
+        if whole:
+            offset += len(whole)
+            yield _message(as_html(whole), offset)
+        elif not is_active:
+            yield f"id: {offset}\nevent: done\ndata:\n\n"
+            return
+        else:
+            yield ""
+            feed.wait(LOOK_SECS)
+
+
+def _message(text: str, offset: int) -> str:
+    shown = "<span>" + text + "</span>"
+    return f"id: {offset}\n" + "".join(f"data: {line}\n" for line in shown.split("\n")) + "\n"
+
+
+@blueprint.get("/runs/<int:run_id>/log/<stream>/download")
+def download(run_id: int, stream: str) -> ResponseReturnValue:
+    """The raw bytes as a file."""
+    chosen = _stream(stream)
+    with desk().database.read() as session:
+        run = runs.get(session, run_id)
+    logs = desk().logs.of(run.job_id, run.id)
+    answer = Response(_raw(logs, chosen), mimetype="application/octet-stream")
+    answer.headers["Content-Disposition"] = f'attachment; filename="run-{run_id}.{chosen}.log"'
+    return answer
+
+
+def _raw(logs: RunLogs, stream: Stream) -> Iterator[bytes]:
+    offset = 0
+    while data := logs.slice(stream, offset, 1 << 20):
+        offset += len(data)
+        yield data
+
+
+def _stream(text: str) -> Stream:
+    if text == "out":
+        return "out"
+    if text == "err":
+        return "err"
+    raise NotFound("stream", text)
+
+
+@blueprint.post("/runs/<int:run_id>/stop")
+def stop(run_id: int) -> ResponseReturnValue:
+    desk().running().runs.abort(run_id, "stopped by the person")
+    return toast(f"Run {run_id} is being stopped.")

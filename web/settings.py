@@ -1,0 +1,93 @@
+"""Settings: who heals, with which key and model, and how the app looks."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Blueprint, make_response, request
+from flask.typing import ResponseReturnValue
+
+from store import settings
+from store.errors import Invalid
+from web.desk import desk
+from web.shell import page, part, toast
+
+blueprint = Blueprint("settings", __name__)
+
+MOST_LOG_LINES = 400
+PREFIXES = ("[cron-heal]", "[CronHeal]", "[self-repair]", "[engine]")
+
+
+@dataclass(frozen=True)
+class SettingsView:
+    """`values`: each setting's value and origin by name."""
+
+    values: dict[str, Any]
+    key_origin: str
+    path: str
+    home: str
+    lines: Sequence[str]
+    prefix: str
+
+
+@blueprint.get("/settings")
+def show_settings() -> ResponseReturnValue:
+    return page("settings/index.html", _view(), "Settings")
+
+
+@blueprint.get("/settings/log")
+def show_log() -> ResponseReturnValue:
+    return part("settings/_log.html", _view())
+
+
+@blueprint.post("/settings/<name>")
+def save(name: str) -> ResponseReturnValue:
+    """One control saves at once."""
+    setting = settings.SETTINGS.get(name)
+    if setting is None:
+        raise Invalid("setting", f"setting: there is no {name}.")
+    text = request.form.get("value", "").strip()
+    desk().database.write(lambda session: settings.store(session, name, text))
+    return toast("Saved.")
+
+
+@blueprint.post("/settings/key")
+def save_key() -> ResponseReturnValue:
+    """The model key goes into the system's keychain and nowhere else."""
+    desk().running().keychain.store(request.form.get("key", "").strip())
+    answer = make_response(toast("The key is in the system's keychain. New heals use it."))
+    answer.headers["HX-Trigger"] = "settings-changed"
+    return answer
+
+
+@blueprint.post("/settings/key/test")
+def test_key() -> ResponseReturnValue:
+    said = desk().running().keychain.test()
+    return toast(said, "ok" if said.startswith("The key works") else "bad")
+
+
+@blueprint.get("/settings/panel")
+def panel() -> ResponseReturnValue:
+    return part("settings/_panel.html", _view())
+
+
+def _view() -> SettingsView:
+    facts = desk().facts()
+    prefix = request.args.get("prefix", "")
+    return SettingsView(
+        values=facts["settings"],
+        key_origin=facts["modelKey"],
+        path=facts["path"],
+        home=facts["home"],
+        lines=_tail(facts["home"], prefix if prefix in PREFIXES else ""),
+        prefix=prefix,
+    )
+
+
+def _tail(home: str, prefix: str) -> Sequence[str]:
+    try:
+        with open(f"{home}/app.log", errors="replace") as file:  # noqa: PTH123 - a tail, line by line
+            return list(deque((line.rstrip("\n") for line in file if prefix in line), maxlen=MOST_LOG_LINES))
+    except OSError:
+        return []

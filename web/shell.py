@@ -1,0 +1,81 @@
+"""What every page has around its content: the sidebar, the engine's state, the tokens."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from flask import g, render_template, request
+
+from store import cards, heals, jobs, projects
+from store.jobs import Job
+from store.projects import Project
+from web.desk import desk
+from web.words import relative
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The sidebar."""
+
+    projects: Sequence[Project]
+    waiting: int
+    failing: int
+    healing: int
+    engine: str
+    engine_tone: str
+    version: str
+    here: str
+    theme: str
+    single_keys: bool
+
+
+def build_shell() -> Shell:
+    with desk().database.read() as session:
+        every = jobs.listing(session, limit=10_000)
+        known = projects.listing(session)
+        waiting = len(cards.listing(session, limit=1_000))
+        healing = len(heals.jobs_with_open(session))
+    facts = desk().facts()
+    values = facts["settings"]
+    word, tone = _engine(every, facts)
+    return Shell(
+        projects=known,
+        waiting=waiting,
+        failing=sum(is_failing(job) for job in every),
+        healing=healing,
+        engine=word,
+        engine_tone=tone,
+        version=desk().version,
+        here=urlsplit(request.headers.get("HX-Current-URL", request.path)).path,
+        theme=values["CRONMEND_THEME"]["value"],
+        single_keys=values["CRONMEND_SINGLE_KEYS"]["value"] == "on",
+    )
+
+
+def is_failing(job: Job) -> bool:
+    return job.last_run_status in ("failed", "timeout") and not job.paused_heal_id
+
+
+def _engine(every: Sequence[Job], facts: Mapping[str, Any]) -> tuple[str, str]:
+    if facts.get("schedulerState") == "secondary":
+        return "Another copy runs the jobs", "warn"
+    if not facts.get("keeperPid"):
+        return "Stopped: no job can start. Restart Cronmend.", "bad"
+    times = [job.next_run_at for job in every if job.next_run_at and job.is_active]
+    return (f"Running · next {relative(min(times))}" if times else "Running · nothing planned"), "ok"
+
+
+def page(template: str, view: Any, title: str) -> str:
+    """A whole page around the template of its content."""
+    return render_template("page.html", content=template, view=view, title=title, shell=build_shell(), guard=g.guard)
+
+
+def part(template: str, view: Any) -> str:
+    """One fragment, as a page contains it and as it is fetched again."""
+    return render_template(template, view=view)
+
+
+def toast(text: str, tone: str = "ok") -> str:
+    """A message in the corner, sent along with any answer."""
+    return render_template("_toast.html", text=text, tone=tone)

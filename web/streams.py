@@ -1,0 +1,34 @@
+"""Server-sent streams over HTTP."""
+
+from collections.abc import Iterator
+
+from flask import Blueprint, Response, request
+from flask.typing import ResponseReturnValue
+
+from web.desk import desk
+
+blueprint = Blueprint("streams", __name__)
+
+
+def as_stream(lines: Iterator[str]) -> Response:
+    """A server-sent stream that ends when its page goes away."""
+    gone = request.environ.get("waitress.client_disconnected", lambda: False)
+
+    def until_gone() -> Iterator[str]:
+        for line in lines:
+            if gone():
+                return
+            if line:
+                yield line
+
+    answer = Response(until_gone(), mimetype="text/event-stream")
+    answer.headers["X-Accel-Buffering"] = "no"
+    return answer
+
+
+@blueprint.get("/feed")
+def feed() -> ResponseReturnValue:
+    """The page's one stream."""
+    last = request.headers.get("Last-Event-ID", "")
+    stream = desk().feed.follow(int(last) if last.isdigit() else None)
+    return as_stream(desk().feed.admit(stream))
