@@ -3,7 +3,7 @@ V := .venv/bin/python
 .PHONY: run test lint bench lock
 
 run: .venv/.app.stamp
-	@./cronmend serve
+	@./cronmend
 
 test: .venv/.dev.stamp
 	$(V) -m pytest

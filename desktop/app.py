@@ -29,6 +29,7 @@ class Handle:
     """What the pages may do with the app as a whole; set by whoever runs it."""
 
     activate: Callable[[], bool] = staticmethod(lambda: False)
+    hide: Callable[[], None] = staticmethod(lambda: None)
     quit: Callable[[], None] = staticmethod(lambda: None)
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import filelock
@@ -17,6 +17,7 @@ from desktop.app import App
 from desktop.app_log import open_log
 from desktop.paths import Paths, make_home
 from desktop.privacy import hide_process, take_from_environment
+from desktop.showing import show_window
 from desktop.version import VERSION
 from desktop.wiring import build
 from store.clock import iso, now
@@ -30,8 +31,11 @@ BACKUP_EVERY_SECS = 24 * 3_600
 SECRET_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
-def serve(paths: Paths, *, port: int = 0, fresh: bool = False) -> None:
-    """Runs until SIGTERM or SIGINT.  Raises Refusal with a sentence when it cannot."""
+def serve(paths: Paths, *, port: int = 0, fresh: bool = False, in_window: bool = False) -> None:
+    """Runs until SIGTERM, SIGINT or Quit.  Raises Refusal with a sentence when it cannot.
+
+    `in_window`: shows the pages in a window where there is a screen, else in the browser.
+    """
     make_home(paths)
     hide_process()
     environment = {**os.environ, **take_from_environment(SECRET_VARIABLES)}
@@ -42,23 +46,40 @@ def serve(paths: Paths, *, port: int = 0, fresh: bool = False) -> None:
             app = build(paths, environment, port)
         except OSError as error:
             raise Refusal(f"--port: {port} cannot be used ({error.strerror}).", code="port", field="port") from error
-        _run(app, paths)
+        _run(app, paths, in_window=in_window)
 
 
-def _run(app: App, paths: Paths) -> None:
+def _run(app: App, paths: Paths, *, in_window: bool) -> None:
     ending = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ending.set())
+    handle = app.parts.handle
+    handle.quit = ending.set
+    _end_on_signal(lambda: handle.quit())  # noqa: PLW0108 - a window changes what quitting is
     was_clean = app.start()
     with _published(app, paths):
         print(f"Cronmend is running at {app.parts.desk.login_url()}", flush=True)
         log.info("[engine] started, version %s, at %s", VERSION, app.parts.pages.url)
         if not was_clean:
             app.parts.threads.spawn("check", lambda: _check_after_crash(paths))
-        ending.wait()
+        if not (in_window and show_window(app, paths)):
+            ending.wait()
         print("Ending; jobs that run go on.", file=sys.stderr, flush=True)
     app.stop()
     log.info("[engine] ended cleanly")
+
+
+def _end_on_signal(end: Callable[[], None]) -> None:
+    """By handler and by pipe: some windows' loops keep Python from the one, others from the other."""
+    readable, writable = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(readable, True)
+    signal.set_wakeup_fd(writable)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: threading.Thread(target=end, daemon=True).start())
+
+    def hear() -> None:
+        while os.read(readable, 1):
+            end()
+
+    threading.Thread(target=hear, name="signals", daemon=True).start()
 
 
 @contextlib.contextmanager

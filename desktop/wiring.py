@@ -141,6 +141,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
             feed=feed,
             keychain=Keychain(ground.access.store, ground.access.test),
             activate=lambda: handle.activate(),  # noqa: PLW0108 - a window may come later
+            hide=lambda: handle.hide(),  # noqa: PLW0108
             quit=lambda: handle.quit(),  # noqa: PLW0108
             pages_url=lambda: pages.url,
         ),

@@ -16,7 +16,7 @@ COMPILE = [
 
 
 def main() -> None:
-    for name, extra in (("app", []), ("dev", ["--group", "dev"])):
+    for name, extra in (("app", []), ("dev", ["--group", "dev"]), ("qt", ["--group", "qt"])):
         target = ROOT / "requirements" / f"{name}.txt"
         subprocess.run([*COMPILE, *extra, "-o", str(target)], check=True, cwd=ROOT)
         lines = target.read_text().splitlines()

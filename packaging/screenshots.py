@@ -7,10 +7,8 @@ Needs the development environment and Chromium.
 
 import contextlib
 import pathlib
-import subprocess
 import sys
 import tempfile
-import time
 
 from playwright.sync_api import Page, sync_playwright
 

@@ -1,6 +1,6 @@
 """Makes or refreshes .venv from a hashed requirements file.  Standard library only.
 
-    python3 packaging/setup_env.py app|dev
+    python3 packaging/setup_env.py app|dev|qt
 
 Dependencies only: Cronmend itself is never installed, it runs from this folder (docs/decisions/0001).
 """
@@ -48,6 +48,15 @@ def add_to_path() -> None:
     (pathlib.Path(site) / "cronmend.pth").write_text(f"{ROOT}\n")
 
 
+def needs_qt() -> bool:
+    """Whether there is a screen but no WebKitGTK that this Python can use: then the window is Qt's."""
+    has_screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    binding = f"_gi.cpython-{sys.version_info.major}{sys.version_info.minor}-*.so"
+    system = pathlib.Path("/usr/lib/python3/dist-packages/gi")
+    webkit = pathlib.Path("/usr/lib").glob("*/girepository-1.0/WebKit2-4.1.typelib")
+    return sys.platform == "linux" and has_screen and not (list(system.glob(binding)) and list(webkit))
+
+
 def main() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 - the one check that must come before any package
         sys.exit("Cronmend needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 run")
@@ -56,6 +65,9 @@ def main() -> None:
     uv = shutil.which("uv")
     make_env(uv)
     install(uv, ROOT / "requirements" / f"{name}.txt")
+    if name == "app" and needs_qt():
+        print("There is a screen and no WebKitGTK: fetching Qt WebEngine (about 300 MB) for the window.", file=sys.stderr)
+        install(uv, ROOT / "requirements" / "qt.txt")
     add_to_path()
     stamps = ["app", "dev"] if name == "dev" else ["app"]
     for stamp in stamps:

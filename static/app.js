@@ -207,6 +207,40 @@ document.addEventListener("keydown", (event) => {
 
 document.addEventListener("dialog-done", closeDialog);
 
+// The window was closed: the engine asks through the feed, once.
+
+document.addEventListener("ask-close", () => {
+  if (document.querySelector("#close-question")) return;
+  const dialog = document.createElement("dialog");
+  dialog.className = "question";
+  dialog.id = "close-question";
+  const title = document.createElement("h2");
+  title.textContent = "Keep jobs running?";
+  const text = document.createElement("p");
+  text.textContent = "Without Cronmend no job starts. It can go on in the background; start it again to see the window.";
+  const always = document.createElement("input");
+  always.type = "checkbox";
+  always.id = "close-always";
+  const label = document.createElement("label");
+  label.append(always, " Do not ask again");
+  const foot = document.createElement("footer");
+  for (const [choice, said] of [["quit", "Quit"], ["keep", "Keep running"]]) {
+    const button = document.createElement("button");
+    button.textContent = said;
+    button.id = `close-${choice}`;
+    if (choice === "keep") button.className = "primary";
+    button.addEventListener("click", () => {
+      dialog.close();
+      htmx.ajax("POST", "/close", { source: document.body, swap: "none", values: { choice, always: always.checked ? "yes" : "" } });
+    });
+    foot.append(button);
+  }
+  dialog.append(title, text, label, foot);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+});
+
 document.addEventListener("htmx:after:swap", () => {
   openDialog();
   for (const log of document.querySelectorAll("pre[data-live]")) follow(log);

@@ -41,6 +41,11 @@ def _whole(least: int) -> Callable[[str], int]:
     return parse
 
 
+def _size(text: str) -> tuple[int, int]:
+    width, _, height = text.partition("x")
+    return int(width), int(height)
+
+
 @dataclass(frozen=True)
 class Setting:
     """One setting: `name` on the settings page and in the environment, how it is read, what it means."""
@@ -65,6 +70,7 @@ SETTINGS = {
         Setting("MAX_CONCURRENT_AUTO_HEALS", 3, _whole(1), "Automatic heals open at once over all jobs."),
         Setting("CRONMEND_THEME", "system", _choice("system", "light", "dark"), "The look of the pages."),
         Setting("CRONMEND_SINGLE_KEYS", "on", _choice("on", "off"), "Whether single letters act on the pages."),
+        Setting("CRONMEND_WINDOW", (1200, 800), _size, "The window's size."),
         Setting(
             "CRONMEND_CLOSE",
             "ask",

@@ -39,6 +39,7 @@ class Engine:
     activate: Callable[[], bool]
     """Raises the window; False where there is none."""
 
+    hide: Callable[[], None]
     quit: Callable[[], None]
     pages_url: Callable[[], str]
     painted: threading.Event = field(default_factory=threading.Event)

@@ -15,6 +15,7 @@ COALESCE_SECS = 0.25
 HEARTBEAT_SECS = 10.0
 LOOK_SECS = 0.5
 MOST_EVENTS = 500
+MOST_SAID = 20
 
 
 class Feed:
@@ -25,6 +26,8 @@ class Feed:
         self._changed = threading.Condition()
         self._version = 0
         self._stopped = False
+        self._said: tuple[str, ...] = ()
+        self._said_count = 0
         self._streams = threading.BoundedSemaphore(MOST_STREAMS)
         self.open_streams = 0
 
@@ -33,6 +36,15 @@ class Feed:
         with self._changed:
             self._version += 1
             self._changed.notify_all()
+
+    def say(self, name: str) -> bool:
+        """Tells every open page something that is no event of the database; False when no page listens."""
+        with self._changed:
+            self._said = (*self._said[-MOST_SAID:], name)
+            self._said_count += 1
+            self._version += 1
+            self._changed.notify_all()
+        return self.open_streams > 0
 
     def stop(self) -> None:
         with self._changed:
@@ -71,7 +83,11 @@ class Feed:
         at = newest if last_id is None or last_id > newest else last_id
         yield f"retry: 1000\nid: {at}\nevent: hello\ndata:\n\n"
         heard = time.monotonic()
+        said = self._said_count
         while not self._stopped:
+            if self._said_count != said:
+                yield "".join(_message(name, at) for name in self._said[said - self._said_count :])
+                said = self._said_count
             found = self._after(at)
             if found:
                 at, heard = found[-1].id, time.monotonic()

@@ -65,7 +65,8 @@ def harden(answer: Response) -> Response:
     """Headers of every answer."""
     answer.headers["Content-Security-Policy"] = POLICY
     answer.headers["X-Content-Type-Options"] = "nosniff"
-    answer.headers["Referrer-Policy"] = "no-referrer"
+    # With no-referrer WebKit sends Origin: null, also for the page's own changes.
+    answer.headers["Referrer-Policy"] = "same-origin"
     if not request.path.startswith("/static/"):
         answer.headers["Cache-Control"] = "no-store"
         answer.headers["Vary"] = "HX-Request, HX-Request-Type"

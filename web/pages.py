@@ -8,6 +8,7 @@ from flask.typing import ResponseReturnValue
 from jinja2 import StrictUndefined
 from werkzeug.exceptions import HTTPException
 
+from store import settings as stored_settings
 from store.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
 from web import guard, heals, inbox, jobs, projects, runs, settings, shell, streams, words
 from web.desk import EXTENSION, Desk, desk
@@ -35,6 +36,7 @@ def create_pages(desk_: Desk) -> Flask:
     app.add_url_rule("/health", "health", lambda: jsonify({"status": "ok"}))
     app.add_url_rule("/shell", "shell", _shell)
     app.add_url_rule("/alive", "alive", _alive, methods=["POST"])
+    app.add_url_rule("/close", "close", _close, methods=["POST"])
     app.register_error_handler(Refusal, _refused)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _crashed)
@@ -49,6 +51,16 @@ def _shell() -> ResponseReturnValue:
 def _alive() -> ResponseReturnValue:
     """The page has painted: a window that never says so is dead."""
     desk().running().painted.set()
+    return "", 204
+
+
+def _close() -> ResponseReturnValue:
+    """What the person said when the window was closed: keep jobs running, or quit; and whether always."""
+    choice = request.form.get("choice", "keep")
+    if request.form.get("always"):
+        desk().database.write(lambda session: stored_settings.store(session, "CRONMEND_CLOSE", choice))
+    engine = desk().running()
+    (engine.quit if choice == "quit" else engine.hide)()
     return "", 204
 
 

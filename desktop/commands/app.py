@@ -21,6 +21,18 @@ def serve(port: int, *, fresh: bool) -> None:
     run_app(data_paths(), port=port, fresh=fresh)
 
 
+def open_window() -> None:
+    """Opens the window; a running app raises its own, or says where its pages are."""
+    client = Client()
+    if client.is_running():
+        answer = client.call("POST", "/app/activate")
+        print("Cronmend is open already." if answer["raised"] else f"Cronmend is running at {answer['url']}")
+        return
+    from desktop.serve import serve as run_app  # noqa: PLC0415 - the engine
+
+    run_app(data_paths(), in_window=True)
+
+
 @click.command()
 @json_option
 def status(*, as_json: bool) -> None:

@@ -88,10 +88,17 @@ class Client:
         """The JSON answer; query values that are None are left out."""
         return json.loads(self.raw(method, path, body, query).body)
 
+    def is_running(self) -> bool:
+        """Whether an app answers on this data directory."""
+        door = _find_running(self.paths)
+        try:
+            return door is not None and door.ask("GET", "/health", None).status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
     def need_running(self) -> None:
         """Raises Refusal `not_running` before anything is prepared for an app that is not there."""
-        self.call("GET", "/health")
-        if isinstance(self._door, _Closed):
+        if not self.is_running():
             raise Refusal(NOT_RUNNING, code="not_running")
 
     def raw(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Answer:

@@ -13,10 +13,18 @@ MISSING = 3
 INTERRUPTED = 130
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(VERSION, prog_name="cronmend")
-def cronmend() -> None:
-    """Runs your scheduled jobs and repairs them when they break."""
+@click.pass_context
+def cronmend(context: click.Context) -> None:
+    """Runs your scheduled jobs and repairs them when they break.
+
+    Without a command it opens the window, or raises the one that is open.
+    """
+    if context.invoked_subcommand is None:
+        app.open_window()
 
 
 for command in (
