@@ -145,7 +145,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
             quit=lambda: handle.quit(),  # noqa: PLW0108
             pages_url=lambda: pages.url,
         ),
-        facts=functools.partial(_facts, ground, alarm, keeper),
+        facts=functools.partial(_facts, ground, alarm, keeper, feed),
     )
     api.serve(create_app(desk))
     pages.serve(create_pages(desk))
@@ -217,12 +217,13 @@ def _rules(ground: _Ground) -> Rules:
     )
 
 
-def _facts(ground: _Ground, alarm: Alarm, keeper: KeeperLink) -> dict[str, Any]:
+def _facts(ground: _Ground, alarm: Alarm, keeper: KeeperLink, feed: Feed) -> dict[str, Any]:
     values = ground.settings()
     return {
         "schedulerState": "secondary" if ground.is_secondary else "running",
         "lastTickAt": iso(alarm.last_tick_at) if alarm.last_tick_at else None,
         "keeperPid": keeper.pid,
+        "openStreams": feed.open_streams,
         "modelKey": ground.access.present.origin,
         "home": str(ground.paths.home),
         "path": ground.surroundings.login.get("PATH", ""),

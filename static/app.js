@@ -11,7 +11,7 @@ let opener = null;
 function openDialog() {
   const dialog = document.querySelector("#dialog > dialog:not([open])");
   if (!dialog) return;
-  if (!dialog.dataset.again) opener = document.activeElement && document.activeElement.id;
+  opener ??= document.activeElement && document.activeElement.id;
   dialog.showModal();
   showChosen(dialog);
   dialog.addEventListener("cancel", (event) => {

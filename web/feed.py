@@ -61,23 +61,22 @@ class Feed:
             seen = self._version
             self._changed.wait_for(lambda: self._version != seen or self._stopped, secs)
 
-    def admit(self, stream: Iterator[str]) -> Iterator[str]:
-        """The stream, counted.  Raises Refusal when there are too many."""
+    def enter(self) -> None:
+        """A stream begins.  Raises Refusal when there are too many; `leave` must follow otherwise."""
         if not self._streams.acquire(blocking=False):
             raise Refusal("Too many pages are open; close one, or reload later.", code="too_many_streams")
-        return self._counted(stream)
+        with self._changed:
+            self.open_streams += 1
 
-    def _counted(self, stream: Iterator[str]) -> Iterator[str]:
-        self.open_streams += 1
-        try:
-            yield from stream
-        finally:
+    def leave(self) -> None:
+        """A stream has ended, whether or not its page ever read from it."""
+        with self._changed:
             self.open_streams -= 1
-            self._streams.release()
+        self._streams.release()
 
     def follow(self, last_id: int | None) -> Iterator[str]:
         """Messages of a page's stream, from the event after `last_id` on; `reset` when that is not known here."""
-        newest = self._newest()
+        newest = self.newest()
         if last_id is not None and last_id > newest:
             yield _message("reset", newest)
         at = newest if last_id is None or last_id > newest else last_id
@@ -101,7 +100,8 @@ class Feed:
                 yield ""  # lets the server see that the page has gone
             self.wait(LOOK_SECS)
 
-    def _newest(self) -> int:
+    def newest(self) -> int:
+        """The id of the newest event."""
         with self._database.read() as session:
             found = events.listing(session, limit=1)
         return found[0].id if found else 0

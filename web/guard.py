@@ -32,6 +32,7 @@ def admit() -> ResponseReturnValue | None:
     if not desk().door.knows(session):
         raise Refusal("This page needs a login. Open Cronmend with its command: cronmend", code="unauthorized")
     g.session, g.guard = session, desk().door.guard_of(session)
+    g.seen = desk().feed.newest()  # before anything is read: what changes while the page is made is told again
     if request.method not in SAFE:
         sent = request.headers.get(TOKEN) or request.form.get("csrf", "")
         if not hmac.compare_digest(sent.encode(), g.guard.encode()):

@@ -16,7 +16,7 @@ from store.heals import Heal
 from store.jobs import Job
 from store.runs import ACTIVE, Run
 from web import words
-from web.desk import desk
+from web.desk import Desk, desk
 from web.shell import page, part, toast
 from web.streams import as_stream
 from web.words import State
@@ -98,8 +98,8 @@ def _log(run: Run, stream: Stream) -> LogView:
     total = logs.length(stream)
     begins = max(0, total - FIRST_BYTES)
     data = logs.slice(stream, begins, FIRST_BYTES)
-    if begins:  # a line that is shown is shown from its start
-        cut = data.find(b"\n") + 1
+    cut = data.find(b"\n") + 1
+    if begins and cut < len(data):  # a line that is shown is shown from its start, if that is not too far back
         begins, data = begins + cut, data[cut:]
     return LogView(
         run_id=run.id,
@@ -134,15 +134,14 @@ def live_log(run_id: int, stream: str) -> ResponseReturnValue:
         run = runs.get(session, run_id)
     asked = request.headers.get("Last-Event-ID") or request.args.get("from", "0")
     logs = desk().logs.of(run.job_id, run.id)
-    lines = _grow(run_id, logs, chosen, int(asked) if asked.isdigit() else 0)
-    return as_stream(desk().feed.admit(lines))
+    lines = _grow(desk(), run_id, logs, chosen, int(asked) if asked.isdigit() else 0)
+    return as_stream(lines)
 
 
-def _grow(run_id: int, logs: RunLogs, stream: Stream, offset: int) -> Iterator[str]:
-    feed, database = desk().feed, desk().database
+def _grow(at: Desk, run_id: int, logs: RunLogs, stream: Stream, offset: int) -> Iterator[str]:
     yield "retry: 500\n: growing\n\n"
-    while not feed.is_stopped:
-        with database.read() as session:
+    while not at.feed.is_stopped:
+        with at.database.read() as session:
             is_active = runs.get(session, run_id).status in ACTIVE
         # The state is read first: when it says ended, what is read now is all there is.
         data = logs.slice(stream, offset, BATCH_BYTES)
@@ -155,7 +154,7 @@ def _grow(run_id: int, logs: RunLogs, stream: Stream, offset: int) -> Iterator[s
             return
         else:
             yield ""
-            feed.wait(LOOK_SECS)
+            at.feed.wait(LOOK_SECS)
 
 
 def _message(text: str, offset: int) -> str:

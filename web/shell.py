@@ -28,6 +28,8 @@ class Shell:
     here: str
     theme: str
     single_keys: bool
+    seen: int
+    """The newest event when the page was asked for: its stream tells what came after."""
 
 
 def build_shell() -> Shell:
@@ -49,6 +51,7 @@ def build_shell() -> Shell:
         version=desk().version,
         here=urlsplit(request.headers.get("HX-Current-URL", request.path)).path,
         theme=values["CRONMEND_THEME"]["value"],
+        seen=g.seen,
         single_keys=values["CRONMEND_SINGLE_KEYS"]["value"] == "on",
     )
 

@@ -11,7 +11,9 @@ blueprint = Blueprint("streams", __name__)
 
 
 def as_stream(lines: Iterator[str]) -> Response:
-    """A server-sent stream that ends when its page goes away."""
+    """A server-sent stream that ends when its page goes away.  Raises Refusal when there are too many."""
+    feed = desk().feed
+    feed.enter()
     gone = request.environ.get("waitress.client_disconnected", lambda: False)
 
     def until_gone() -> Iterator[str]:
@@ -22,13 +24,13 @@ def as_stream(lines: Iterator[str]) -> Response:
                 yield line
 
     answer = Response(until_gone(), mimetype="text/event-stream")
-    answer.headers["X-Accel-Buffering"] = "no"
+    answer.call_on_close(feed.leave)
     return answer
 
 
 @blueprint.get("/feed")
 def feed() -> ResponseReturnValue:
     """The page's one stream."""
-    last = request.headers.get("Last-Event-ID", "")
+    last = request.headers.get("Last-Event-ID") or request.args.get("from", "")
     stream = desk().feed.follow(int(last) if last.isdigit() else None)
-    return as_stream(desk().feed.admit(stream))
+    return as_stream(stream)
