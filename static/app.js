@@ -11,7 +11,6 @@ let opener = null;
 function openDialog() {
   const dialog = document.querySelector("#dialog > dialog:not([open])");
   if (!dialog) return;
-  opener ??= document.activeElement && document.activeElement.id;
   dialog.showModal();
   showChosen(dialog);
   dialog.addEventListener("cancel", (event) => {
@@ -256,7 +255,9 @@ document.addEventListener("htmx:after:swap", () => {
 
 document.addEventListener("htmx:before:request", (event) => {
   const source = event.detail.ctx && event.detail.ctx.sourceElement;
-  if (source && source.matches("button, form")) source.setAttribute("aria-busy", "true");
+  if (!source) return;
+  if (source.getAttribute("hx-target") === "#dialog") opener = source.id;
+  if (source.matches("button, form")) source.setAttribute("aria-busy", "true");
 });
 
 document.addEventListener("htmx:finally:request", (event) => {
