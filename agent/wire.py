@@ -93,18 +93,22 @@ class Wire:
         return answer
 
     def _listen(self) -> None:
-        for line in self._source:
-            message = json.loads(line)
-            if message["type"] == "go":
-                self._may_go.set()
-            elif message["type"] == "stop":
-                self.stopped.set()
-            elif message["type"] == "reply":
-                with self._changed:
-                    self._answers[message["id"]] = message
-                    self._changed.notify_all()
-        # The app is gone: whatever this session still did, nobody would record.
-        os._exit(1)
+        try:
+            for line in self._source:
+                self._take(json.loads(line))
+        finally:
+            # The app is gone: whatever this session still did, nobody would record.
+            os._exit(1)
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "go":
+            self._may_go.set()
+        elif message["type"] == "stop":
+            self.stopped.set()
+        elif message["type"] == "reply":
+            with self._changed:
+                self._answers[message["id"]] = dict(message)
+                self._changed.notify_all()
 
 
 def open_wire() -> Wire:

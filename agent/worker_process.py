@@ -5,20 +5,24 @@ import json
 import logging
 import os
 import subprocess
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psutil
 
 from agent.wire import Spec
+from store.redaction import redact
 
 log = logging.getLogger("cron-heal")
 
 PASSED_ON = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "TMPDIR")
 KILL_SECS = 10.0
+LOOK_SECS = 0.005
 STDERR_LINES = 40
+STDERR_CHARS = 4_000
 
 
 class WorkerProcess:
@@ -37,6 +41,8 @@ class WorkerProcess:
     ) -> None:
         self._on_line = on_line
         self._on_exit = on_exit
+        self._secrets = spec.secrets
+        self._sending = threading.Lock()
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -70,7 +76,7 @@ class WorkerProcess:
 
     def kill(self) -> bool:
         """Ends the process with everything it started; whether all of it is gone."""
-        gone = _kill(self.pid)
+        gone = _kill(self.pid, self.start_time)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(KILL_SECS)
         return gone and self._process.returncode is not None
@@ -78,19 +84,18 @@ class WorkerProcess:
     def _send(self, message: Mapping[str, Any]) -> None:
         pipe = self._process.stdin
         # A worker that has just ended tells so through its exit.
-        with contextlib.suppress(OSError, ValueError):
+        with self._sending, contextlib.suppress(OSError, ValueError):
             if pipe is not None:
                 pipe.write(json.dumps(message) + "\n")
                 pipe.flush()
 
     def _read(self) -> None:
         for line in self._process.stdout or ():
-            try:
-                message = json.loads(line)
-            except ValueError:
-                self._said.append(line)
-                continue
-            self._on_line(message)
+            message = _object(line)
+            if message is None:
+                self._said.append(line[-STDERR_CHARS:])
+            else:
+                self._on_line(message)
         code = self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
@@ -100,35 +105,57 @@ class WorkerProcess:
 
     def _read_errors(self) -> None:
         with self._process.stderr or contextlib.nullcontext():
-            self._said.extend(self._process.stderr or ())
+            self._said.extend(line[-STDERR_CHARS:] for line in self._process.stderr or ())
         if self._said:
-            log.info("[cron-heal] session process %d wrote: %s", self.pid, "".join(self._said)[-4_000:])
+            said = redact("".join(self._said)[-STDERR_CHARS:], self._secrets)
+            log.info("[cron-heal] session process %d wrote: %s", self.pid, said)
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    """The JSON object of a line; None for anything else."""
+    with contextlib.suppress(ValueError):
+        found = json.loads(line)
+        if isinstance(found, dict):
+            return found
+    return None
 
 
 def kill_tree(pid: int, start_time: int, boot_id: str) -> bool:
     """Ends a worker of an earlier start of the app; a process that only has its pid is left alone."""
     if boot_id != read_boot_id() or start_time_of(pid) != start_time:
         return True
-    return _kill(pid)
+    return _kill(pid, start_time)
 
 
-def _kill(pid: int) -> bool:
-    try:
-        leader = psutil.Process(pid)
-        tree = [leader, *leader.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        tree = []
-    for process in tree:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, 9)
+def _kill(pid: int, start_time: int) -> bool:
+    """Ends the worker's session with everything below it; whether all of it is gone in time."""
     deadline = time.monotonic() + KILL_SECS
+    tree: set[psutil.Process] = set()
+    # Stopped before it is looked below: what is stopped starts nothing more.
+    while found := set(_members(pid, start_time, tree)) - tree:
+        tree |= found
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.suspend()
+    for process in tree:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
     while any(_lives(process) for process in tree):
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.01)
+        time.sleep(LOOK_SECS)
     return True
+
+
+def _members(pid: int, start_time: int, known: set[psutil.Process]) -> Iterator[psutil.Process]:
+    """Living processes of the worker's session, and the children of those known to belong to it."""
+    # The number of a session is not given again while it has members: another process of this number means none.
+    if start_time_of(pid) not in (start_time, None):
+        return
+    for process in psutil.process_iter():
+        with contextlib.suppress(OSError, psutil.Error):
+            if (os.getsid(process.pid) == pid or process.parent() in known) and _lives(process):
+                yield process
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -1,13 +1,23 @@
-"""The tools with which a heal session proves and ends its work; each is one call of the CLI server."""
+"""What a heal session can do to prove and end its work; each act is one call of the CLI server."""
 
-import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent.remote import Remote
-from agent.tools import Tool, ToolError
+from agent.tools import ToolError
 from agent.wire import Spec, Wire
+
+
+@dataclass(frozen=True)
+class Act:
+    """One healing tool: its inputs are all texts, and all of them are needed."""
+
+    name: str
+    description: str
+    do: Callable[[dict[str, str]], str]
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 class Healing:
@@ -22,87 +32,66 @@ class Healing:
         self.gave_up: str | None = None
 
     def run_job(self) -> str:
-        """Runs the job for real; its outcome as compact JSON.  Raises ToolError when that is not allowed."""
+        """Runs the job for real; its outcome as compact JSON.  Raises ToolError when that is not allowed, OSError."""
         status, answer = self._remote.run(self._job_id)
         _check(status, answer)
         kept = ("status", "exitCode", "stdout", "stderr", "truncated")
         return json.dumps({key: answer.get(key) for key in kept})
 
     def verify(self) -> str:
-        """Proves the fix without a real run; the outcome as compact JSON."""
+        """Proves the fix without a real run; the outcome as compact JSON.  Raises ToolError, OSError."""
         status, answer = self._remote.post(f"{self._job}/verify")
         _check(status, answer)
         return json.dumps(answer)
 
     def resume(self, root_cause: str, fix: str) -> str:
-        """Resumes the schedule.  Raises ToolError with the server's words when nothing is proven."""
+        """Resumes the schedule.  Raises ToolError with the server's words when nothing is proven, OSError."""
         body = {"isActive": True, "rootCause": root_cause, "fix": fix}
         status, answer = self._remote.post(f"{self._job}/toggle", body)
         _check(status, answer)
         self.has_resumed = True
         return "The schedule is active again. The heal is finished."
 
-    def tools(self) -> list[Tool]:
+    def acts(self) -> list[Act]:
+        """The tools as a model is told of them."""
         return [
-            _tool(
+            Act(
                 "run_job",
                 "Run the job now, for real, and wait for its end. A green run proves the fix.",
-                {},
                 lambda _given: self.run_job(),
             ),
-            _tool(
+            Act(
                 "verify",
                 "Prove the fix without a real run: the job's verify command, else a check of syntax and imports.",
-                {},
                 lambda _given: self.verify(),
             ),
-            _tool(
+            Act(
                 "resume_schedule",
                 "Resume the paused schedule. Accepted only when run_job or verify proved the present files.",
-                {"root_cause": "What broke, in one sentence.", "fix": "What was changed, in one sentence."},
                 lambda given: self.resume(given["root_cause"], given["fix"]),
+                {"root_cause": "What broke, in one sentence.", "fix": "What was changed, in one sentence."},
             ),
-            _tool(
+            Act(
                 "propose_change",
                 "Propose a change of the job itself (command, schedule, env, ...). A person decides.",
-                {"field": "The field.", "value": "Its new value.", "why": "The reason, in one sentence."},
                 self._propose,
+                {"field": "The field.", "value": "Its new value.", "why": "The reason, in one sentence."},
             ),
-            _tool(
+            Act(
                 "give_up",
                 "End the heal without a fix: what only a person can do, with the exact step.",
-                {"reason": "The cause and the step a person has to take."},
                 self._give_up,
+                {"reason": "The cause and the step a person has to take."},
             ),
         ]
 
-    def _propose(self, given: dict[str, Any]) -> str:
+    def _propose(self, given: dict[str, str]) -> str:
         self._wire.emit({"type": "propose", **{name: given[name] for name in ("field", "value", "why")}})
         return "The proposal is in the person's inbox."
 
-    def _give_up(self, given: dict[str, Any]) -> str:
+    def _give_up(self, given: dict[str, str]) -> str:
         self.gave_up = given["reason"]
         return "The heal ends here."
-
-
-def _tool(name: str, description: str, texts: dict[str, str], act: Callable[[dict[str, Any]], str]) -> Tool:
-    schema = {
-        "type": "object",
-        "properties": {text: {"type": "string", "description": what} for text, what in texts.items()},
-        "required": list(texts),
-        "additionalProperties": False,
-    }
-
-    async def call(given: dict[str, Any]) -> str:
-        missing = [text for text in texts if not isinstance(given.get(text), str)]
-        if missing:
-            raise ToolError(f"{missing[0]} is missing; it must be text.")
-        try:
-            return await asyncio.to_thread(act, given)
-        except OSError as error:
-            raise ToolError(f"The app does not answer: {error}") from None
-
-    return Tool(name, description, schema, call)
 
 
 def _check(status: int, answer: dict[str, Any]) -> None:

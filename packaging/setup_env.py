@@ -66,7 +66,9 @@ def main() -> None:
     make_env(uv)
     install(uv, ROOT / "requirements" / f"{name}.txt")
     if name == "app" and needs_qt():
-        print("There is a screen and no WebKitGTK: fetching Qt WebEngine (about 300 MB) for the window.", file=sys.stderr)
+        print(
+            "There is a screen and no WebKitGTK: fetching Qt WebEngine (about 300 MB) for the window.", file=sys.stderr
+        )
         install(uv, ROOT / "requirements" / "qt.txt")
     add_to_path()
     stamps = ["app", "dev"] if name == "dev" else ["app"]

@@ -11,7 +11,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -29,14 +29,22 @@ _numbers = iter(range(1, 1_000_000))
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong: an HTTP error, a reply that is slow (seconds), or one that is cut off."""
+    """A reply that is not as it should be.
+
+    An HTTP error, one that starts late or comes in drops (seconds), is cut off, ends for an unusual reason, says
+    nothing of its tokens, or is a page of something else.
+    """
 
     status: int = 200
+    message: str = "scripted"
     retry_after: str | None = "0"
     slow_secs: float = 0.0
     cut_off: bool = False
     stop_reason: str | None = None
     blocks: tuple[Block, ...] = ()
+    drop_secs: float = 0.0
+    has_usage: bool = True
+    page: str | None = None
 
 
 def text(said: str) -> Block:
@@ -102,20 +110,29 @@ class ClaudeServer:
             self._fail(handler, body, turn)
         else:
             blocks = turn(body) if callable(turn) else turn
-            _send(handler, body, _message(body, list(blocks)))
+            _send(handler, body, _message(body, list(blocks)), Fault())
 
     def _fail(self, handler: BaseHTTPRequestHandler, body: dict[str, Any], fault: Fault) -> None:
         time.sleep(fault.slow_secs)
         if fault.status != 200:
-            kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-            _send_error(
-                handler, fault.status, kinds.get(fault.status, "overloaded_error"), "scripted", fault.retry_after
-            )
+            kinds = {
+                400: "invalid_request_error",
+                401: "authentication_error",
+                403: "permission_error",
+                429: "rate_limit_error",
+            }
+            kind = kinds.get(fault.status, "overloaded_error")
+            _send_error(handler, fault.status, kind, fault.message, fault.retry_after)
             return
         message = _message(body, list(fault.blocks) or [text("…")])
         if fault.stop_reason:
             message["stop_reason"] = fault.stop_reason
-        _send(handler, body, message, cut_off=fault.cut_off)
+        if not fault.has_usage:
+            del message["usage"]
+        if fault.page is not None:
+            _send_bytes(handler, "text/html", [fault.page.encode()], Fault())
+        else:
+            _send(handler, body, message, fault)
 
 
 def _message(body: dict[str, Any], blocks: list[Block]) -> dict[str, Any]:
@@ -137,22 +154,24 @@ def _message(body: dict[str, Any], blocks: list[Block]) -> dict[str, Any]:
     }
 
 
-def _send(
-    handler: BaseHTTPRequestHandler, body: dict[str, Any], message: dict[str, Any], *, cut_off: bool = False
-) -> None:
+def _send(handler: BaseHTTPRequestHandler, body: dict[str, Any], message: dict[str, Any], fault: Fault) -> None:
     if body.get("stream"):
-        data = b"".join(_events(message))
-        kind = "text/event-stream"
+        _send_bytes(handler, "text/event-stream", list(_events(message)), fault)
     else:
-        data, kind = json.dumps(message).encode(), "application/json"
+        _send_bytes(handler, "application/json", [json.dumps(message).encode()], fault)
+
+
+def _send_bytes(handler: BaseHTTPRequestHandler, kind: str, parts: list[bytes], fault: Fault) -> None:
     handler.send_response(200)
     handler.send_header("Content-Type", kind)
-    handler.send_header("Content-Length", str(len(data)))
+    handler.send_header("Content-Length", str(sum(len(part) for part in parts)))
     handler.end_headers()
-    handler.wfile.write(data[: len(data) // 2] if cut_off else data)
-    handler.wfile.flush()
-    if cut_off:
-        handler.close_connection = True
+    sent = parts[: len(parts) // 2] or [parts[0][: len(parts[0]) // 2]] if fault.cut_off else parts
+    for part in sent:
+        handler.wfile.write(part)
+        handler.wfile.flush()
+        time.sleep(fault.drop_secs)
+    handler.close_connection = fault.cut_off
 
 
 def _events(message: dict[str, Any]) -> Iterator[bytes]:
@@ -200,13 +219,21 @@ def _wrong_with(path: str, body: dict[str, Any]) -> str | None:
     if path.partition("?")[0] != "/v1/messages":
         return f"no such path: {path}"
     try:
-        _REQUEST.validate_python({key: value for key, value in body.items() if key != "stream"})
+        _walk(_REQUEST.validate_python({key: value for key, value in body.items() if key != "stream"}))
     except ValidationError as error:
         return f"not a request of the Messages API: {error.errors(include_url=False)[0]}"
     roles = [message["role"] for message in body["messages"]]
     if roles[0] != "user" or any(one == two for one, two in itertools.pairwise(roles)):
         return f"roles must alternate, user first: {roles}"
     return _unpaired(body["messages"])
+
+
+def _walk(value: Any) -> None:
+    """Reads a validated request to its end: its iterables are only checked as they are read."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return
+    for item in value.values() if isinstance(value, dict) else value:
+        _walk(item)
 
 
 def _unpaired(messages: list[dict[str, Any]]) -> str | None:
