@@ -3,6 +3,7 @@
 import functools
 import secrets
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +128,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         "closings": Loop("closings", closings),
         "attending": Loop("attending", attending),
     }
-    handle = Handle()
+    handle, painted = Handle(), threading.Event()
     desk = Desk(
         database=database,
         logs=ground.logs,
@@ -144,8 +145,9 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
             hide=lambda: handle.hide(),  # noqa: PLW0108
             quit=lambda: handle.quit(),  # noqa: PLW0108
             pages_url=lambda: pages.url,
+            painted=painted,
         ),
-        facts=functools.partial(_facts, ground, alarm, keeper, feed),
+        facts=functools.partial(_facts, ground, alarm, keeper, feed, painted),
     )
     api.serve(create_app(desk))
     pages.serve(create_pages(desk))
@@ -217,13 +219,14 @@ def _rules(ground: _Ground) -> Rules:
     )
 
 
-def _facts(ground: _Ground, alarm: Alarm, keeper: KeeperLink, feed: Feed) -> dict[str, Any]:
+def _facts(ground: _Ground, alarm: Alarm, keeper: KeeperLink, feed: Feed, painted: threading.Event) -> dict[str, Any]:
     values = ground.settings()
     return {
         "schedulerState": "secondary" if ground.is_secondary else "running",
         "lastTickAt": iso(alarm.last_tick_at) if alarm.last_tick_at else None,
         "keeperPid": keeper.pid,
         "openStreams": feed.open_streams,
+        "hasPainted": painted.is_set(),
         "modelKey": ground.access.present.origin,
         "home": str(ground.paths.home),
         "path": ground.surroundings.login.get("PATH", ""),
