@@ -166,7 +166,7 @@ class KeeperLink:
                 log.warning("[engine] the link to the keeper broke: %s", error)
             wanted = self._link is link
             if wanted:
-                self._link = None
+                self._link = self.pid = None
         if wanted:
             self.on_lost()
 
