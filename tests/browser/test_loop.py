@@ -60,6 +60,7 @@ def test_what_cannot_be_healed_is_in_the_inbox_and_dismissed_by_enter(seat: Seat
     expect(page.locator("[data-testid=card]", has_text="hopeless needs you")).to_be_visible(timeout=30_000)
     page.locator("[data-testid=card]", has_text="hopeless needs you").click()
     expect(page.locator("[data-testid=pane]")).to_contain_text("no built-in rule fits")
+    page.wait_for_load_state()
     page.locator("body").press("Enter")
     expect(page.locator("[data-testid=card]", has_text="hopeless")).to_have_count(0)
     statuses = [card["status"] for card in json.loads(seat.app.run("inbox", "list", "--status", "all", "--json").out)]

@@ -63,7 +63,7 @@ def scene(tmp_path: Path) -> Iterator[Served]:
         make.job(
             database,
             name=name,
-            command="echo $CRONMEND_RUN_ID >> ran.txt; ./work.sh",
+            command="echo $CRONMEND_RUN_ID >> ran.txt; sleep 0.3; ./work.sh",
             schedule="0 0 1 1 *",
             project=str(folder),
             effects="none",
