@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import select
@@ -28,8 +29,21 @@ log = logging.getLogger("engine")
 GRACE_SECS = 5.0
 """Between asking a process tree to end and ending it."""
 
+CHUNK = 64
+"""Starts in one message."""
+
 AFTER_REFUSAL = timedelta(seconds=5)
 """Before the keeper is asked again when it could not take a run (disk full, ending)."""
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A run that may start now."""
+
+    run: Run
+    job: Job
+    project_folder: str | None
+    timeout_secs: int
 
 
 class Dispatcher:
@@ -122,24 +136,32 @@ class Dispatcher:
 
     def _submit(self, at: datetime) -> int:
         with self._database.read() as session:
-            starts, replaced = self._ready(session, at)
-        if not starts and not replaced:
+            ready, replaced = self._ready(session, at)
+        if not ready and not replaced:
             return 0
-        keys = [(start.run, start.attempt) for start in starts]
-        with self._lock:
-            self._submitted.update(keys)
         try:
             for run in replaced:
                 self._keeper.stop(run.id, run.attempt, "replace", GRACE_SECS)
-            self._keeper.start(starts)
+            # The keeper begins with the first ones while the others are still being prepared.
+            for begin in range(0, len(ready), CHUNK):
+                self._hand_over(ready[begin : begin + CHUNK])
         except KeeperUnreachable as error:
-            log.warning("[engine] %s; %d runs wait", error, len(starts))
-            with self._lock:
-                self._submitted.difference_update(keys)
+            log.warning("[engine] %s; %d runs wait", error, len(ready))
             return 0
-        return len(starts)
+        return len(ready)
 
-    def _ready(self, session: Session, at: datetime) -> tuple[list[Start], list[Run]]:
+    def _hand_over(self, ready: Sequence[_Ready]) -> None:
+        keys = {(one.run.id, one.run.attempt) for one in ready}
+        with self._lock:
+            self._submitted |= keys
+        try:
+            self._keeper.start([self._start(one) for one in ready])
+        except KeeperUnreachable:
+            with self._lock:
+                self._submitted -= keys
+            raise
+
+    def _ready(self, session: Session, at: datetime) -> tuple[list[_Ready], list[Run]]:
         """Pending runs that may start now, and live runs that a replacing one ends."""
         active = runs.all_active(session)
         with self._lock:
@@ -155,8 +177,9 @@ class Dispatcher:
             return [], []
         owners = _jobs_of(session, {run.job_id for run in waiting})
         folders = dict(session.execute(select(Project.id, Project.folder_path)).all())
+        limit = self._surroundings.hard_timeout()
         occupied = {run.job_id: run for run in active if run.status != "pending" or (run.id, run.attempt) in submitted}
-        starts, replaced = [], []
+        ready, replaced = [], []
         for run in waiting:
             job = owners[run.job_id]
             holder = occupied.get(job.id)
@@ -165,23 +188,24 @@ class Dispatcher:
                     replaced.append(holder)
                 continue
             occupied[job.id] = run
-            starts.append(self._start(job, run, folders))
-        return starts, replaced
+            project_folder = folders[job.project_id] if job.project_id else None
+            ready.append(_Ready(run, job, project_folder, job.timeout_secs or limit))
+        return ready, replaced
 
-    def _start(self, job: Job, run: Run, folders: Mapping[int, str]) -> Start:
+    def _start(self, ready: _Ready) -> Start:
+        job, run = ready.job, ready.run
         logs = self._logs.of(job.id, run.id)
         argv, direct = argv_of(job.command or "")
-        project_folder = folders[job.project_id] if job.project_id else None
         return Start(
             run=run.id,
             attempt=run.attempt,
             argv=argv,
             direct=direct,
-            cwd=self._surroundings.folder(job, project_folder),
+            cwd=self._surroundings.folder(job, ready.project_folder),
             env=self._surroundings.environment(job, run),
             stdout=str(logs.out),
             stderr=str(logs.err),
-            timeout_secs=float(self._surroundings.timeout_secs(job)),
+            timeout_secs=float(ready.timeout_secs),
             grace_secs=GRACE_SECS,
         )
 
