@@ -50,6 +50,14 @@ SCREENS = {
 }
 
 
+def take_for_readme(page: Page, url: str) -> None:
+    page.goto(url + "/heals/1")
+    page.wait_for_timeout(300)
+    picture = ROOT / "docs" / "pictures" / "heal.png"
+    picture.parent.mkdir(exist_ok=True)
+    page.screenshot(path=picture)
+
+
 def take(page: Page, url: str, folder: pathlib.Path, name: str) -> None:
     for screen, path in SCREENS.items():
         page.goto(url + path)
@@ -76,6 +84,7 @@ def main() -> None:
         page.screenshot(path=folder / "first-run.png")
         prepare(served)
         state = first.storage_state()
+        take_for_readme(page, login.split("/?")[0])
         for scheme in ("light", "dark"):
             for size, (width, height) in SIZES.items():
                 context = browser.new_context(
