@@ -41,6 +41,8 @@ _PANEL = (
      r"(?:\[Errno 2\] )?No such file")),
     ("ENOENT", "missing-file", 8, "missing file: {file}",
      r"(?:cannot open|cannot create) (?P<file>[^:]{1,500}): (?:No such file|Directory nonexistent)"),
+    ("ENOENT", "missing-file", 8, "missing file: {file}",
+     r"^tar(?: \(child\))?: (?P<file>[^:]{1,500}): Cannot open: No such file"),
     ("ENOENT", "missing-file", 6, "missing file: {file}",
      r"^(?:[^\s:]{1,300}: )(?:line \d+: )?(?P<file>[^:]{1,400}): No such file or directory"),
     ("command not found", "missing-file", 7, "command not found: {name}",

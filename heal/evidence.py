@@ -181,7 +181,7 @@ def _frame(failure: Failure, err: list[str]) -> str | None:
         if match is None:
             continue
         file = Path(failure.cwd) / match["file"]
-        if file.is_relative_to(base) and not {"site-packages", ".venv"} & set(file.parts):
+        if file.is_file() and file.is_relative_to(base) and not {"site-packages", ".venv"} & set(file.parts):
             return f"{file.relative_to(base)} line {match['line']}"
     return None
 

@@ -51,7 +51,8 @@ def _failed_writes(case: Case) -> Iterator[Path]:
         for match in pattern.finditer(said):
             name = match["path"]
             yield Path(case.cwd, name, "x") if _FOLDER_ITSELF in match[0] else Path(case.cwd, name)
-    if _PYTHON_WRITES.search(said):
+    # Of a program on the command line the traceback shows no source.
+    if _PYTHON_WRITES.search(f"{said}\n{case.command}"):
         yield from (Path(case.cwd, match["path"]) for match in _PYTHON.finditer(said))
     if _NODE_WRITES.search(said):
         yield from (Path(case.cwd, match["path"]) for match in _NODE.finditer(said))
