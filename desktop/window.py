@@ -34,9 +34,9 @@ def has_display() -> bool:
 
 def find_engine(wanted: str | None = None) -> Engine | None:
     """WebKitGTK where the system has it, else Qt WebEngine where it is installed.  `wanted` asks for one of them."""
-    if wanted != "qt" and _has_webkit_gtk():
+    if wanted in (None, "gtk") and _has_webkit_gtk():
         return "gtk"
-    if wanted != "gtk" and all(importlib.util.find_spec(name) for name in ("PySide6", "qtpy")):
+    if wanted in (None, "qt") and all(importlib.util.find_spec(name) for name in ("PySide6", "qtpy")):
         return "qt" if importlib.util.find_spec("PySide6.QtWebEngineCore") else None
     return None
 

@@ -195,6 +195,22 @@ def test_a_log_arrives_in_order_and_follows_its_end(seat: Seat) -> None:
 
 
 @pytest.mark.mission("L18")
+def test_a_log_goes_on_after_a_lost_connection_without_loss_or_repeat(seat: Seat) -> None:
+    job = add_job(seat.app, "interrupted", "for i in $(seq 150); do echo line $i; sleep 0.03; done")
+    run = seat.app.run("jobs", "run", job, "--detach").out.strip()
+    page = seat.go(f"/runs/{run}")
+    expect(page.locator("#log-out")).to_contain_text("line 20")
+
+    seat.context.set_offline(True)
+    page.wait_for_timeout(700)
+    seat.context.set_offline(False)
+
+    expect(page.locator("#log-out")).to_contain_text("line 150", timeout=40_000)
+    lines = [line for line in page.locator("#log-out").inner_text().split("\n") if line]
+    assert lines == [f"line {number}" for number in range(1, 151)]
+
+
+@pytest.mark.mission("L18")
 def test_hostile_output_is_text(seat: Seat) -> None:
     hostile = (
         "printf '<script>window.hit=1</script><img src=x onerror=window.hit=1>\\n"

@@ -69,6 +69,30 @@ def test_the_window_paints_is_raised_and_ends(engine: str, screen: str, tmp_path
         served.close()
 
 
+@pytest.mark.mission("L10")
+def test_without_an_engine_it_opens_the_browser_and_says_so(screen: str, tmp_path: Path) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    served = Served(tmp_path, {"DISPLAY": screen, "CRONMEND_ENGINE": "none", "BROWSER": str(browser)})
+    app = subprocess.Popen(PYTHON, env=served.environment, stdout=subprocess.PIPE, text=True)
+    assert app.stdout
+    try:
+        assert "running at" in app.stdout.readline()
+
+        assert app.stdout.readline().startswith("No window can be shown here")
+
+        served.until((tmp_path / "opened").exists)
+        assert "/?k=" in (tmp_path / "opened").read_text()
+        app.terminate()
+        assert app.wait(30) == 0
+    finally:
+        app.kill()
+        app.wait(20)
+        app.stdout.close()
+        served.close()
+
+
 def test_without_a_display_it_serves_and_prints_its_address(tmp_path: Path) -> None:
     served = Served(tmp_path)
     headless = subprocess.Popen(PYTHON, env=served.environment, stdout=subprocess.PIPE, text=True)
