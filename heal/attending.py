@@ -78,15 +78,15 @@ class Surgery:
 
 @dataclass
 class Patient:
-    """One heal session whose worker lives."""
+    """One heal session whose worker lives.  `heal_id` is 0 until a heal has adopted it; until then it is parked."""
 
-    heal_id: int
     session_id: int
     job_id: int
     project: Path
     forbidden: tuple[Path, ...]
-    worker: WorkerProcess
     token: str
+    worker: WorkerProcess = field(init=False)
+    heal_id: int = 0
     began: float = field(default_factory=time.monotonic)
     heard: float = field(default_factory=time.monotonic)
     has_ended: bool = False
@@ -160,23 +160,17 @@ class Attending:
         token = self._surgery.tokens.mint(session_id, f"heal:{job.id}", TOKEN_SECS)
         spec = self._spec(run, job, folder, session_id, token)
         forbidden = tuple(Path(path) for path in spec.forbidden)
-        holder: list[Patient] = []
-
-        def on_line(line: dict[str, Any]) -> None:
-            while not holder:
-                time.sleep(0.001)
-            self._hear(holder[0], line)
-
-        def on_exit(code: int) -> None:
-            while not holder:
-                time.sleep(0.001)
-            self._see_exit(holder[0], code)
-
-        worker = WorkerProcess(self._surgery.command, spec, on_line, on_exit, self._spawn_thread)
-        patient = Patient(0, session_id, job.id, folder, forbidden, worker, token)
-        holder.append(patient)
+        patient = Patient(session_id, job.id, folder, forbidden, token)
+        patient.worker = WorkerProcess(
+            self._surgery.command,
+            spec,
+            lambda line: self._hear(patient, line),
+            lambda code: self._see_exit(patient, code),
+            self._spawn_thread,
+        )
         if not patient.is_ready.wait(READY_SECS):
-            worker.kill()
+            patient.has_ended = True
+            patient.worker.kill()
             raise OSError("its process did not start")
         return patient
 
