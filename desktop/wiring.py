@@ -22,6 +22,7 @@ from heal.evidence import Failure, examine
 from heal.files import HealFiles
 from heal.guards import Rules
 from heal.medic import Medic
+from heal.reconciler import StrayWatch
 from heal.treatment import Clinic, Treatment
 from heal.undo import UndoFolder
 from scheduler.alarm import Alarm
@@ -127,6 +128,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         "medic": Loop("medic", medic),
         "closings": Loop("closings", closings),
         "attending": Loop("attending", attending),
+        "stray watch": Loop("stray watch", StrayWatch(database)),
     }
     handle, painted = Handle(), threading.Event()
     desk = Desk(

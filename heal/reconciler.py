@@ -1,6 +1,8 @@
 """At start: heals that a stop of the app has cut short are closed, pauses without a heal are lifted."""
 
 import logging
+import time
+from datetime import datetime, timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -8,10 +10,13 @@ from sqlalchemy.orm import Session
 from heal import moves
 from heal.medic import is_aged
 from store import events, heals
+from store.clock import now
 from store.database import Database
 from store.jobs import Job
 
 log = logging.getLogger("CronHeal")
+
+LOOK_EVERY_SECS = 60.0
 
 
 def reconcile(database: Database) -> None:
@@ -38,13 +43,40 @@ def _reason(heal: heals.Heal) -> str | None:
     return moves.TTL_EXPIRED if is_aged(heal) else None
 
 
-def lift_strays(session: Session) -> list[int]:
-    """Paused by a heal means a live heal; any other such pause is lifted and told."""
+def find_strays(session: Session) -> list[Job]:
+    """Paused by a heal means a live heal; these jobs are paused by one that is over."""
     live = {heal.id for heal in heals.all_open(session)}
+    paused = session.scalars(select(Job).where(Job.paused_heal_id.is_not(None)))
+    return [job for job in paused if job.paused_heal_id not in live]
+
+
+def lift_strays(session: Session) -> list[int]:
+    """Lifts and tells such pauses; the jobs they were on."""
     lifted = []
-    for job in session.scalars(select(Job).where(Job.paused_heal_id.is_not(None))):
-        if job.paused_heal_id not in live:
-            events.record(session, "job.resumed", "app", job_id=job.id, reason="its heal is over")
-            job.paused_heal_id = None
-            lifted.append(job.id)
+    for job in find_strays(session):
+        events.record(session, "job.resumed", "app", job_id=job.id, reason="its heal is over")
+        job.paused_heal_id = None
+        lifted.append(job.id)
     return lifted
+
+
+class StrayWatch:
+    """A worker of desktop.loops: looks every minute whether a job stayed paused by a heal that is over."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._looked = 0.0
+
+    def step(self) -> bool:
+        if time.monotonic() - self._looked < LOOK_EVERY_SECS:
+            return False
+        self._looked = time.monotonic()
+        with self._database.read() as session:
+            strays = find_strays(session)
+        if strays:
+            for job_id in self._database.write(lift_strays):
+                log.warning("[CronHeal] job %d was paused by a heal that is over; it is active again", job_id)
+        return bool(strays)
+
+    def next_at(self) -> datetime | None:
+        return now() + timedelta(seconds=LOOK_EVERY_SECS)
