@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 from support.browsing import Seat
+from support.claude_server import ClaudeServer, text
 from support.serving import Served
 
 pytestmark = pytest.mark.timeout(180)
@@ -34,7 +35,11 @@ def test_every_page_is_accessible_and_silent(seat: Seat, scheme: Literal["light"
     run = seat.app.json("runs", "list", "--job", job)[0]["id"]
     seat.app.until(lambda: seat.app.json("inbox", "list"))
     seat.page.emulate_media(color_scheme=scheme)
-    for path in ("/jobs", f"/jobs/{job}", f"/runs/{run}", "/inbox", "/settings"):
+    seat.app.run("sample")
+    heal = seat.app.until(lambda: seat.app.json("heals", "list", "--status", "fixed"))[0]["id"]
+    project = seat.app.json("projects", "list")[0]["id"]
+    paths = ("/jobs", f"/jobs/{job}", f"/runs/{run}", "/inbox", "/settings", f"/heals/{heal}", f"/projects/{project}")
+    for path in paths:
         page = seat.go(path)
         page.wait_for_timeout(150)
         found = Axe().run(page)
@@ -368,6 +373,34 @@ def test_settings_save_at_once_and_bad_values_are_named(seat: Seat) -> None:
     page.select_option("#s-theme", "dark")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     page.select_option("#s-theme", "system")
+
+
+@pytest.mark.mission("O5", "B9")
+def test_a_key_is_tested_and_never_stored_where_there_is_no_keychain(
+    chromium: Browser, serve: Callable[..., Served]
+) -> None:
+    key = "sk-ant-canary-keychain-000000"
+    with ClaudeServer([[text("hi")]]) as claude:
+        served = serve(
+            ANTHROPIC_API_KEY="sk-ant-good",
+            ANTHROPIC_BASE_URL=claude.url,
+            PYTHON_KEYRING_BACKEND="keyring.backends.fail.Keyring",
+        )
+        context = chromium.new_context()
+        page = context.new_page()
+        page.goto(served.call("POST", "/app/activate")[1]["url"])
+        page.goto(page.url.replace("/jobs", "/settings"))
+        expect(page.locator("#settings-panel")).to_contain_text("The key comes from the environment.")
+
+        page.click("#test-key")
+        expect(page.locator("#toasts")).to_contain_text("The key works.")
+        page.fill("#s-key", key)
+        page.click("#save-key")
+
+        expect(page.locator("#toasts .bad")).to_contain_text("This system has no keychain that can be used.")
+        context.close()
+    for file in served.home.rglob("*"):
+        assert not file.is_file() or key.encode() not in file.read_bytes(), file
 
 
 def test_the_first_run_offers_the_sample(chromium: Browser, serve: Callable[..., Served]) -> None:

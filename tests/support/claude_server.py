@@ -74,6 +74,13 @@ class ClaudeServer:
             def do_POST(self) -> None:
                 server._serve(self)
 
+            def do_GET(self) -> None:
+                """Asked for the models: the answer to whether a key works."""
+                self.send_response(200 if self.headers.get("x-api-key") else 401)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+
             def log_message(self, *_: object) -> None:
                 pass
 
