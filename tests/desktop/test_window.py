@@ -69,6 +69,57 @@ def test_the_window_paints_is_raised_and_ends(engine: str, screen: str, tmp_path
         served.close()
 
 
+@pytest.fixture
+def managed(screen: str) -> Iterator[str]:
+    """A display with a window manager, so that a window can be closed as a person closes it."""
+    manager = subprocess.Popen(
+        ["openbox"], env={**os.environ, "DISPLAY": screen}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    yield screen
+    manager.terminate()
+    manager.wait(20)
+
+
+def wmctrl(screen: str, *words: str) -> str:
+    done = subprocess.run(
+        ["wmctrl", *words], env={**os.environ, "DISPLAY": screen}, capture_output=True, text=True, check=False
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("wmctrl") or not shutil.which("openbox"), reason="needs openbox and wmctrl")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("rule", ["keep", "quit"])
+def test_closing_the_window_does_as_the_person_chose(engine: str, rule: str, managed: str, tmp_path: Path) -> None:
+    settings = {"CRONMEND_ENGINE": engine, "CRONMEND_CLOSE": rule, "DBUS_SESSION_BUS_ADDRESS": "disabled:"}
+    served = Served(tmp_path, {"DISPLAY": managed, **settings})
+    window = subprocess.Popen(
+        PYTHON, env=served.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert window.stdout
+    try:
+        window.stdout.readline()
+        served.until(lambda: served.json("status")["hasPainted"])
+        served.until(lambda: "Cronmend" in wmctrl(managed, "-l"))
+
+        wmctrl(managed, "-c", "Cronmend")
+
+        served.until(lambda: "Cronmend" not in wmctrl(managed, "-l"))
+        if rule == "quit":
+            assert window.wait(30) == 0
+            return
+        assert served.json("status")["schedulerState"] == "running"
+        assert served.run().out == "Cronmend is open already.\n"
+        served.until(lambda: "Cronmend" in wmctrl(managed, "-l"))
+        window.terminate()
+        assert window.wait(30) == 0
+    finally:
+        window.kill()
+        window.wait(20)
+        window.stdout.close()
+        served.close()
+
+
 @pytest.mark.mission("L10")
 def test_without_an_engine_it_opens_the_browser_and_says_so(screen: str, tmp_path: Path) -> None:
     browser = tmp_path / "browser"
