@@ -49,6 +49,7 @@ KEEPER = (sys.executable, "-P", "-m", "scheduler.keeper")
 
 WAKES = {
     "run.claimed": ("dispatcher",),
+    "run.awaiting": ("dispatcher",),
     "run.completed": ("dispatcher", "medic"),
     "run.failed": ("dispatcher", "medic"),
     "run.timeout": ("dispatcher", "medic"),

@@ -9,6 +9,8 @@ from sqlalchemy import bindparam, insert, update
 from sqlalchemy.dialects.sqlite import insert as insert_or_ignore
 from sqlalchemy.orm import Session
 
+from scheduler import approvals
+from scheduler.approvals import LONGEST_WAIT
 from scheduler.slots import Plan, SlotRow
 from store import events, heals, jobs, runs
 from store.clock import now
@@ -31,10 +33,19 @@ def claim(session: Session, plans: Sequence[Plan], at: datetime) -> int:
     rows: list[dict[str, Any]] = []
     for plan in current:
         held = _hold(due[plan.job_id], healing)
-        rows += [_row(session, plan, slot, held, busy, at) for slot in plan.rows]
+        begin = "awaitingApproval" if due[plan.job_id].require_approval else "pending"
+        rows += [{**_row(session, plan, slot, held, busy, at), "begin": begin} for slot in plan.rows]
+    for row in rows:
+        begin = row.pop("begin")
+        row["status"] = begin if row["status"] == "pending" else row["status"]
     if rows:
         session.connection().execute(insert_or_ignore(Run).on_conflict_do_nothing(), rows)
         _record(session, rows)
+    asking = {
+        plan.job_id: plan.next_run_at or at + LONGEST_WAIT for plan in current if due[plan.job_id].require_approval
+    }
+    if asking:
+        approvals.ask(session, asking, at)
     _advance(session, current)
     return len(rows)
 

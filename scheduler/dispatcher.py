@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from scheduler import claims
+from scheduler import approvals, claims
 from scheduler import jobs as use_cases
 from scheduler.environment import Surroundings
 from scheduler.keeper_link import KeeperLink, KeeperUnreachable, Report, Start
@@ -70,6 +70,7 @@ class Dispatcher:
             times = [
                 jobs.earliest_slot(session),
                 jobs.earliest_resume(session),
+                approvals.earliest_expiry(session),
                 runs.next_retry_at(session),
                 _earliest_jitter(session),
                 self._refused_until,
@@ -79,7 +80,7 @@ class Dispatcher:
     def step(self) -> bool:
         """Claims and submits; True when anything was done."""
         at = now()
-        worked = self._lift_pauses(at) + self._claim_slots(at) + self._claim_retries(at)
+        worked = self._lift_pauses(at) + self._expire_approvals(at) + self._claim_slots(at) + self._claim_retries(at)
         return bool(self._submit(at) or worked)
 
     def knows(self, entries: Sequence[tuple[int, int]]) -> None:
@@ -105,6 +106,14 @@ class Dispatcher:
             over = [job.id for job in jobs.resuming(session, at)]
         for job_id in over:
             self._database.write(lambda session, job_id=job_id: use_cases.resume_when_over(session, job_id, at))  # type: ignore[misc]
+        return len(over)
+
+    def _expire_approvals(self, at: datetime) -> int:
+        """Before slots are claimed: an unanswered question must not make the next slot an overlap."""
+        with self._database.read() as session:
+            over = approvals.expired(session, at)
+        if over:
+            self._database.write(lambda session: approvals.expire(session, over, at), urgent=True)
         return len(over)
 
     def _claim_slots(self, at: datetime) -> int:

@@ -134,7 +134,6 @@ def _refuse_what_is_not_there_yet(draft: JobDraft) -> None:
         "recipe": draft.recipe is not None,
         "prompt": draft.prompt is not None,
         "successWhen": bool(draft.success_when),
-        "requireApproval": draft.require_approval,
         "deliverTo": draft.deliver_to is not None,
     }
     for field, wanted in asked.items():

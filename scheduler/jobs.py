@@ -83,6 +83,7 @@ def draft_of(job: Job) -> dict[str, Any]:
         "effects": job.effects,
         "verifyCommand": job.verify_command,
         "healingEnabled": job.healing_enabled,
+        "requireApproval": job.require_approval,
         "tags": job.tags,
     }
     return {key: value for key, value in values.items() if value is not None}

@@ -18,6 +18,7 @@ ESCALATION = "cron.failure_heal"
 NEEDS_YOU = "heal.needs_you"
 PROPOSAL = "heal.proposal"
 NOTICE = "scheduler.notice"
+APPROVAL = "cron.run_approval"
 
 
 class Card(Base):
@@ -103,6 +104,17 @@ def resolve(session: Session, card_id: int, kind: str, reason: str | None) -> Ca
     card.status, card.resolution, card.reason, card.resolved_at = _STATUS_OF[kind], kind, reason, now()
     events.record(session, "card.resolved", "person", job_id=card.job_id, run_id=card.run_id, reason=kind)
     return card
+
+
+def expire(session: Session, kind: str, target: str) -> None:
+    """Closes the open card of this kind and target because its time is over."""
+    result = session.execute(
+        update(Card)
+        .where(Card.action_kind == kind, Card.target == target, Card.status == "pending")
+        .values(status="expired", resolution="auto", reason="nobody answered in time", resolved_at=now())
+    )
+    if result.rowcount:  # type: ignore[attr-defined]
+        events.record(session, "card.resolved", "app", reason="expired")
 
 
 def snooze(session: Session, card_id: int, until: datetime) -> Card:

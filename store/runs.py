@@ -59,6 +59,7 @@ class Run(Base):
     heal_id: Mapped[int | None]
     claimed_at: Mapped[datetime] = mapped_column(default=now)
     not_before: Mapped[datetime | None]
+    approval_expires_at: Mapped[datetime | None]
     submitted_at: Mapped[datetime | None]
     started_at: Mapped[datetime | None]
     completed_at: Mapped[datetime | None]

@@ -13,14 +13,14 @@ from store.errors import NotFound
 from store.heals import Heal
 from store.jobs import Job
 from store.runs import Run
-from web import words
+from web import decisions, words
 from web.desk import desk
 from web.shell import page, part, toast
 
 blueprint = Blueprint("inbox", __name__)
 
 TABS = ("open", "snoozed", "done")
-ORDER = {"cron.failure_heal": 0, "heal.needs_you": 1, "heal.proposal": 2}
+ORDER = {"cron.failure_heal": 0, "cron.run_approval": 1, "heal.needs_you": 2, "heal.proposal": 3}
 MOST_CARDS = 200
 
 
@@ -73,7 +73,7 @@ def resolve(card_id: int) -> ResponseReturnValue:
     if kind not in ("approve", "reject", "dismiss"):
         raise NotFound("decision", kind)
     reason = request.form.get("reason", "").strip() or None
-    card = desk().database.write(lambda session: cards.resolve(session, card_id, kind, reason))
+    card = desk().database.write(lambda session: decisions.decide(session, card_id, kind, reason))
     return _decided(f"{card.title}: {card.status}.")
 
 

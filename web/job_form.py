@@ -44,6 +44,7 @@ class Form:
     projects: tuple[Project, ...]
     preview: Preview
     healing: bool
+    approval: bool
     seen: str
     notice: str | None = None
 
@@ -59,6 +60,7 @@ def read_form(form: Mapping[str, str]) -> dict[str, Any]:
     body["env"] = _read_env(form.get("env", ""))
     body["tags"] = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
     body["healingEnabled"] = form.get("healingEnabled") == "on"
+    body["requireApproval"] = form.get("requireApproval") == "on"
     body |= _read_time(form)
     project = form.get("project", "")
     if project == "folder":
@@ -129,7 +131,15 @@ def new_form(projects: tuple[Project, ...], project_id: int | None = None) -> Fo
         "project": str(project_id or ""),
     }
     return Form(
-        "/jobs", "New job", _texts(values), {}, projects, preview_of("daily at 9am", zone), healing=True, seen=""
+        "/jobs",
+        "New job",
+        _texts(values),
+        {},
+        projects,
+        preview_of("daily at 9am", zone),
+        healing=True,
+        approval=False,
+        seen="",
     )
 
 
@@ -149,6 +159,7 @@ def form_of(job: Job, projects: tuple[Project, ...]) -> Form:
         projects=projects,
         preview=preview_of(values.get("schedule", "hourly"), job.timezone),
         healing=job.healing_enabled,
+        approval=job.require_approval,
         seen=iso(job.updated_at),
     )
 
@@ -163,6 +174,7 @@ def again(base: Form, form: Mapping[str, str], problems: Mapping[str, str], noti
         projects=base.projects,
         preview=preview_of(form.get("schedule", ""), form.get("timezone", "")),
         healing=form.get("healingEnabled") == "on",
+        approval=form.get("requireApproval") == "on",
         seen=form.get("seen", ""),
         notice=notice,
     )

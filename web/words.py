@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from scheduler.schedule import Schedule
-from store.clock import now
+from store.clock import now, parse_iso
 from store.errors import Refusal
 from store.heals import Heal
 from store.jobs import Job
@@ -65,6 +65,8 @@ _SKIPPED = {
     "blocked": "Skipped: blocked",
     "appClosed": "Missed: Cronmend was closed",
     "sleep": "Missed: the computer slept",
+    "approvalRejected": "Rejected by you",
+    "approvalExpired": "Not approved in time",
 }
 _HEALS = {
     "pending": State("Starting", "heal"),
@@ -142,6 +144,11 @@ def moment(at: datetime | None) -> str:
     if local.date() == today.date():
         return f"{local:%H:%M:%S}" if abs((local - today).total_seconds()) < 3_600 else f"{local:%H:%M}"
     return f"{local:%a %d %b %H:%M}" if local.year == today.year else f"{local:%d %b %Y %H:%M}"
+
+
+def said(text: str | None) -> str:
+    """An instant of a payload, as `moment` says it."""
+    return moment(parse_iso(text)) if text else "–"
 
 
 def relative(at: datetime | None) -> str:

@@ -94,3 +94,41 @@ def test_escalation_keys_start_nothing_by_enter(seat: Seat, tmp_path: Path) -> N
     page.locator("body").press("Enter")
     seat.app.until(lambda: seat.app.json("inbox", "show", str(card["id"]))["status"] == "approved")
     assert len(seat.app.json("heals", "list", "--job", job)) == heals
+
+
+@pytest.mark.mission("O14")
+def test_a_run_that_asks_first_is_approved_in_the_inbox(seat: Seat, tmp_path: Path) -> None:
+    words = ("--name", "asks first", "--command", "echo x > ran", "--cwd", str(tmp_path), "--require-approval")
+    assert seat.app.run("jobs", "add", *words, "--at", "in 1s", "--no-healing").code == 0
+    page = seat.go("/inbox")
+    card = page.locator("[data-testid=card]", has_text="Run asks first?")
+    expect(card).to_be_visible(timeout=20_000)
+    card.click()
+    expect(page.locator("[data-testid=pane]")).to_contain_text("echo x > ran")
+    page.wait_for_load_state()
+    assert not (tmp_path / "ran").exists()
+
+    page.locator("body").press("Enter")
+
+    seat.app.until((tmp_path / "ran").exists)
+    expect(page.locator("[data-testid=card]", has_text="asks first")).to_have_count(0)
+
+
+@pytest.mark.mission("O14")
+def test_a_rejection_keeps_every_letter_of_its_reason(seat: Seat, tmp_path: Path) -> None:
+    words = ("--name", "not today", "--command", "echo x > ran", "--cwd", str(tmp_path), "--require-approval")
+    seat.app.run("jobs", "add", *words, "--at", "in 1s", "--no-healing")
+    card = seat.app.until(
+        lambda: next((one for one in seat.app.json("inbox", "list") if "not today" in one["title"]), None)
+    )
+    page = seat.go(f"/inbox/{card['id']}")
+
+    page.locator("body").press("r")
+    page.locator("#reason").press_sequentially("the bank is closed!")
+    page.locator("#reject").click()
+
+    decided = seat.app.until(
+        lambda: found if (found := seat.app.json("inbox", "show", str(card["id"])))["status"] == "rejected" else None
+    )
+    assert decided["reason"] == "the bank is closed!"
+    assert seat.app.json("runs", "list")[0]["skipReason"] == "approvalRejected"

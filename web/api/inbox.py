@@ -11,6 +11,7 @@ from scheduler.zones import local_timezone
 from store import cards
 from store.clock import now
 from store.errors import Invalid
+from web import decisions
 from web.api import access, asked, shapes
 from web.desk import desk
 
@@ -51,9 +52,8 @@ def resolve_card(card_id: int) -> ResponseReturnValue:
         until = _until(body)
         card = desk().database.write(lambda session: cards.snooze(session, card_id, until))
     else:
-        card = desk().database.write(
-            lambda session: cards.resolve(session, card_id, kind, str(reason) if reason else None)
-        )
+        said = str(reason) if reason else None
+        card = desk().database.write(lambda session: decisions.decide(session, card_id, kind, said))
     return jsonify(shapes.card(card))
 
 
