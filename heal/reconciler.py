@@ -9,10 +9,11 @@ from sqlalchemy.orm import Session
 
 from heal import moves
 from heal.medic import is_aged
-from store import events, heals
+from store import cards, events, heals
 from store.clock import now
 from store.database import Database
 from store.jobs import Job
+from store.payloads import shape_of
 
 log = logging.getLogger("CronHeal")
 
@@ -34,7 +35,19 @@ def _reconcile(session: Session) -> tuple[list[tuple[int, str]], list[int]]:
         reason = _reason(heal)
         if reason is not None and moves.request_close(session, heal.id, reason, "app"):
             closed.append((heal.id, reason))
+    _drain_legacy(session)
     return closed, lift_strays(session)
+
+
+def _drain_legacy(session: Session) -> None:
+    """Requests of the time when a heal waited for approval: what is pending is spawned by the medic, so they close.
+
+    Marked as dispatched in the same write, so that no restart starts them twice; escalations are left alone.
+    """
+    for card in cards.listing(session, limit=1_000):
+        if shape_of(card.action_kind, card.payload) == "legacy":
+            card.dispatched_at = now()
+            cards.resolve(session, card.id, "approve", "started by itself; no approval is needed any more")
 
 
 def _reason(heal: heals.Heal) -> str | None:

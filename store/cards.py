@@ -11,6 +11,7 @@ from store import events
 from store.clock import now
 from store.errors import Conflict
 from store.lookup import find
+from store.payloads import INVALID, shape_of
 from store.types import AUTOINCREMENT, Base
 
 ALERT = "cron.failure_alert"
@@ -62,7 +63,12 @@ def listing(session: Session, *, status: str | None = "pending", limit: int = 10
 
 
 def post(session: Session, card: Card) -> bool:
-    """Opens the card unless one of the same kind and target is open already; True when it was opened."""
+    """Opens the card unless one of the same kind and target is open already; True when it was opened.
+
+    Raises ValueError for a payload that its kind does not have.
+    """
+    if shape_of(card.action_kind, card.payload) == INVALID:
+        raise ValueError(f"{card.action_kind} does not hold {sorted(card.payload)}")
     known = select(Card.id).where(
         Card.action_kind == card.action_kind, Card.target == card.target, Card.status == "pending"
     )

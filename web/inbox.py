@@ -12,6 +12,7 @@ from store.clock import now
 from store.errors import NotFound
 from store.heals import Heal
 from store.jobs import Job
+from store.payloads import shape_of
 from store.runs import Run
 from web import decisions, words
 from web.desk import desk
@@ -32,6 +33,7 @@ class PaneView:
     job: Job | None
     run: Run | None
     heals: Sequence[Heal]
+    shape: str
     is_open: bool
 
 
@@ -116,4 +118,4 @@ def _pane(card_id: int) -> PaneView:
         job = session.get(Job, card.job_id) if card.job_id else None
         run = session.get(Run, card.run_id) if card.run_id else None
         past = heals.listing(session, job_id=job.id, limit=3) if job else []
-    return PaneView(card, job, run, past, card.status == "pending")
+    return PaneView(card, job, run, past, shape_of(card.action_kind, card.payload), card.status == "pending")

@@ -270,6 +270,7 @@ _PORTABLE = (
     "effects",
     "verifyCommand",
     "healingEnabled",
+    "requireApproval",
     "tags",
 )
 

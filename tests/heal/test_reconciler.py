@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 from heal import moves, reconciler
 from heal.moves import Spawned
 from heal.reconciler import StrayWatch
-from store import heals, jobs, projects
+from store import cards, heals, jobs, projects
+from store.cards import Card
 from store.clock import now
 from store.database import Database
 from store.runs import Run
@@ -91,3 +92,25 @@ def test_a_living_heals_pause_stays(database: Database) -> None:
 
     with database.read() as session:
         assert not jobs.get(session, job_id).is_active
+
+
+@pytest.mark.mission("O13")
+def test_legacy_requests_are_drained_once_and_escalations_left_alone(database: Database) -> None:
+    heal_id, _ = open_heal(database, spawned=False)
+    payloads = {"heal:1": {"healAttemptId": heal_id}, "job:1": {"escalation": True, "jobId": 1}}
+
+    def plant(session: Session) -> None:
+        for target, payload in payloads.items():
+            card = Card(action_kind="cron.failure_heal", target=target, title="t", preview="p", payload=payload)
+            session.add(card)
+
+    database.write(plant)
+
+    for _ in range(2):
+        reconciler.reconcile(database)
+
+    with database.read() as session:
+        legacy, escalation = reversed(cards.listing(session, status=None))
+        assert (legacy.status, legacy.dispatched_at is not None) == ("approved", True)
+        assert escalation.status == "pending"
+        assert heals.get(session, heal_id).status == "pending", "the medic spawns it"

@@ -98,7 +98,14 @@ def test_a_green_run_clears_counter_and_cards_in_its_own_commit(
     database: Database, triggered_by: str, cleared: bool
 ) -> None:
     job = make.job(database, columns={"consecutive_heal_failures": 3})
-    card = Card(action_kind=ALERT, target=f"job:{job.id}", job_id=job.id, title="t", preview="p", payload={})
+    card = Card(
+        action_kind=ALERT,
+        target=f"job:{job.id}",
+        job_id=job.id,
+        title="t",
+        preview="p",
+        payload={"jobId": 1, "runId": 1, "attempts": 1, "lastLines": "", "decision": None},
+    )
     database.write(lambda session: cards.post(session, card))
     end(database, running(database, job, triggered_by), "completed")
     with database.read() as session:
