@@ -1,6 +1,5 @@
 """The parts list of the product: every object is made here and handed on."""
 
-import functools
 import secrets
 import sys
 import threading
@@ -11,6 +10,8 @@ from typing import Any
 
 from agent.credentials import Access
 from agent.tokens import SessionTokens
+from delivery.toast import Failure as ToastedFailure
+from delivery.toast import Toaster
 from desktop.app import App, Handle, Parts
 from desktop.loops import Loop, Threads
 from desktop.paths import Paths
@@ -122,6 +123,11 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         )
     )
 
+    toaster = Toaster(database, lambda: str(ground.settings()["CRONMEND_QUIET_HOURS"].value))
+    medic.on_failure = lambda job, run: toaster.tell(
+        ToastedFailure(job.id, run.id, job.name, run.cause or run.error or "")
+    )
+
     alarm = Alarm(lambda: loops["dispatcher"].nudge())  # noqa: PLW0108 - the loop is made below
     loops = {
         "dispatcher": Loop("dispatcher", dispatcher, alarm.set),
@@ -130,6 +136,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         "closings": Loop("closings", closings),
         "attending": Loop("attending", attending),
         "stray watch": Loop("stray watch", StrayWatch(database)),
+        "toasts": Loop("toasts", toaster),
     }
     handle, painted = Handle(), threading.Event()
     desk = Desk(
@@ -150,7 +157,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
             pages_url=lambda: pages.url,
             painted=painted,
         ),
-        facts=functools.partial(_facts, ground, alarm, keeper, feed, painted),
+        facts=lambda: {**_facts(ground, alarm, keeper, feed), "hasPainted": painted.is_set(), "toasts": toaster.state},
     )
     api.serve(create_app(desk))
     pages.serve(create_pages(desk))
@@ -172,6 +179,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         )
     )
     recorder.nudge = loops["recorder"].nudge
+    toaster.nudge = loops["toasts"].nudge
     recorder.on_refused = dispatcher.refused
     keeper.on_reports = recorder.take
     keeper.on_lost = app.find_keeper_again
@@ -222,14 +230,13 @@ def _rules(ground: _Ground) -> Rules:
     )
 
 
-def _facts(ground: _Ground, alarm: Alarm, keeper: KeeperLink, feed: Feed, painted: threading.Event) -> dict[str, Any]:
+def _facts(ground: _Ground, alarm: Alarm, keeper: KeeperLink, feed: Feed) -> dict[str, Any]:
     values = ground.settings()
     return {
         "schedulerState": "secondary" if ground.is_secondary else "running",
         "lastTickAt": iso(alarm.last_tick_at) if alarm.last_tick_at else None,
         "keeperPid": keeper.pid,
         "openStreams": feed.open_streams,
-        "hasPainted": painted.is_set(),
         "modelKey": ground.access.present.origin,
         "home": str(ground.paths.home),
         "path": ground.surroundings.login.get("PATH", ""),

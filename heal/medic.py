@@ -23,6 +23,8 @@ from store.runs import Run
 log = logging.getLogger("cron-heal")
 
 TTL = timedelta(days=7)
+SILENT = ("heal_run", "secondary")
+"""Decisions on failures that are no news to the person."""
 
 
 class Medic:
@@ -33,7 +35,7 @@ class Medic:
         self._attending = attending
         self._files = files
         self._rules = rules
-        self.on_failure: Callable[[Run], None] = lambda _run: None
+        self.on_failure: Callable[[Job, Run], None] = lambda _job, _run: None
 
     def step(self) -> bool:
         """Decides, opens pending heals, lets parked workers go; True when anything was decided or opened."""
@@ -53,9 +55,13 @@ class Medic:
         rules = self._rules()
         self._take_back_what_made_it_worse(run_id)
         run, decision = self._database.write(lambda session: decide(session, run_id, rules), urgent=True)
-        if decision is not None:
-            log.info("[cron-heal] run %d of job %d: %s", run.id, run.job_id, decision)
-            self.on_failure(run)
+        if decision is None:
+            return
+        log.info("[cron-heal] run %d of job %d: %s", run.id, run.job_id, decision)
+        if decision not in SILENT:
+            with self._database.read() as session:
+                job = jobs.get(session, run.job_id)
+            self.on_failure(job, run)
 
     def _take_back_what_made_it_worse(self, run_id: int) -> None:
         """Files of a heal on probation go back before the decision that its failure brings."""

@@ -1,6 +1,7 @@
 """Every setting there is, in one table, with where its present value comes from."""
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,12 @@ def _whole(least: int) -> Callable[[str], int]:
     return parse
 
 
+def _hours(text: str) -> str:
+    if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d", text):
+        raise ValueError("must look like 22:00-07:00")
+    return text
+
+
 def _size(text: str) -> tuple[int, int]:
     width, _, height = text.partition("x")
     return int(width), int(height)
@@ -70,6 +77,7 @@ SETTINGS = {
         Setting("MAX_CONCURRENT_AUTO_HEALS", 3, _whole(1), "Automatic heals open at once over all jobs."),
         Setting("CRONMEND_THEME", "system", _choice("system", "light", "dark"), "The look of the pages."),
         Setting("CRONMEND_SINGLE_KEYS", "on", _choice("on", "off"), "Whether single letters act on the pages."),
+        Setting("CRONMEND_QUIET_HOURS", "", _hours, "When no toast is shown, as in 22:00-07:00; empty: always shown."),
         Setting("CRONMEND_WINDOW", (1200, 800), _size, "The window's size."),
         Setting(
             "CRONMEND_CLOSE",

@@ -25,6 +25,7 @@ class SettingsView:
 
     values: dict[str, Any]
     key_origin: str
+    toasts: str
     path: str
     home: str
     lines: Sequence[str]
@@ -78,6 +79,7 @@ def _view() -> SettingsView:
     return SettingsView(
         values=facts["settings"],
         key_origin=facts["modelKey"],
+        toasts=facts["toasts"],
         path=facts["path"],
         home=facts["home"],
         lines=_tail(facts["home"], prefix if prefix in PREFIXES else ""),
