@@ -1,5 +1,6 @@
 """What callers do with heals: prove, resume, start by hand, stop, show and undo."""
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from store.heals import Heal, Verification
 from store.jobs import Job
 from store.redaction import redact
 from store.runs import Run
+
+log = logging.getLogger("cron-heal")
 
 NO_PROOF = "There is no proof that the fix works: use run_job or verify first, and change nothing afterwards."
 SIDE_EFFECTS = "A heal may not run this job for real (its effects are not declared harmless); use verify instead."
@@ -194,7 +197,8 @@ class Treatment:
         try:
             heal_id = self._medic.start_by_hand(job, run)
         except OSError as error:
-            raise Conflict(f"The heal session could not be started: {error}.", code="spawn_failed") from error
+            log.warning("[cron-heal] manual heal spawn failed for job %d %s", job_id, error)
+            raise Conflict("Could not start the fix session. Please try again.", code="spawn_failed") from error
         with self._database.read() as session:
             return heals.get(session, heal_id)
 
