@@ -1,6 +1,7 @@
 """The whole loop through a real `serve`: a job breaks, is diagnosed, repaired, proven and resumed."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ KEY = "sk-ant-canary-0123456789abcdef"
 
 BROKEN = """\
 import json
+import shutil
 total = sum(order["amount"] for order in json.load(open("orders.json")))
 print("total", total)
 """
@@ -235,3 +237,56 @@ def test_a_person_who_resumes_the_job_stops_its_heal(serve: Callable[..., Served
 
     assert (shown["isActive"], shown["consecutiveHealFailures"]) == (True, 0)
     assert served.heal()["abandonedReason"] == "stopped by user"
+
+
+@pytest.mark.mission("O4", "O7")
+def test_a_heal_whose_folder_is_gone_is_a_counted_failure_to_start(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    served = serve()
+    project = make_shop(tmp_path)
+    job = add_job(served, project)
+    shutil.rmtree(project)
+
+    served.run("jobs", "run", str(job))
+
+    heal = served.until_heal("abandoned")
+    assert (heal["abandonedReason"], heal["countsAsFailure"]) == ("auto-fire-spawn-failed", True)
+    assert served.json("jobs", "show", str(job))["isActive"] is True
+
+
+@pytest.mark.mission("O3")
+def test_twenty_jobs_that_fail_at_once_open_three_heals(serve: Callable[..., Served], tmp_path: Path) -> None:
+    with ClaudeServer([Fault(slow_secs=60)]) as claude:
+        served = serve(ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL=claude.url)
+        project = make_shop(tmp_path)
+        jobs = [add_job(served, project) for _ in range(20)]
+        for job in jobs:
+            served.call("POST", f"/cron/jobs/{job}/run?wait=0", {})
+        served.until(lambda: all(run["healDecision"] for run in served.json("runs", "list")))
+
+        decisions = [run["healDecision"] for run in served.json("runs", "list")]
+
+    assert sorted(decisions) == ["guard:fleet_cap"] * 17 + ["healed"] * 3
+    assert served.json("status")["openHealCount"] == 3
+
+
+@pytest.mark.mission("O8")
+def test_a_manual_fix_at_the_cap_works_and_never_counts(serve: Callable[..., Served], tmp_path: Path) -> None:
+    served = serve(CRONMEND_HEALER="playbook")
+    job = add_job(served, make_shop(tmp_path))
+    for _ in range(4):
+        served.run("jobs", "run", str(job))
+        served.until(lambda: all(run["healDecision"] for run in served.json("runs", "list")))
+        served.until(lambda: served.json("status")["openHealCount"] == 0)
+    assert served.json("jobs", "show", str(job))["consecutiveHealFailures"] == 3
+    assert served.json("runs", "list")[0]["healDecision"] == "guard:cap"
+
+    heal_id = int(served.run("heals", "start", str(job)).out)
+
+    heal = served.until_heal("abandoned", heal_id=heal_id)
+    assert (heal["isManual"], heal["countsAsFailure"]) == (True, False)
+    shown = served.json("jobs", "show", str(job))
+    assert (shown["consecutiveHealFailures"], shown["isActive"]) == (3, True)
+    refused = served.run("heals", "start", str(job))
+    assert (refused.code, "run the job once more" in refused.err) == (2, True)
