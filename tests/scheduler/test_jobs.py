@@ -29,7 +29,6 @@ from store.errors import Conflict, Invalid
         ({"env": {"CRONMEND_RUN_ID": "1"}}, "env"),
         ({"colour": "red"}, "colour"),
         ({"prompt": "and a prompt"}, "prompt"),
-        ({"requireApproval": True}, "requireApproval"),
     ],
 )
 def test_a_wrong_field_is_named_and_nothing_is_stored(database: Database, body: dict[str, Any], field: str) -> None:
