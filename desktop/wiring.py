@@ -146,6 +146,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         version=VERSION,
         control_token=ground.control_token,
         tokens=ground.tokens,
+        environment=ground.environment,
         engine=Engine(
             runs=runs,
             treatment=treatment,

@@ -1,7 +1,8 @@
 """Everything the web layer reaches, handed over by the composition root."""
 
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +59,7 @@ class Desk:
     tokens: SessionTokens = field(default_factory=SessionTokens)
     door: Door = field(default_factory=Door)
     engine: Engine | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     facts: Callable[[], dict[str, Any]] = dict
     """What the app knows of itself beyond the database: scheduler state, last tick, settings with their origin."""
 

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from desktop.commands import app, data, heals, inbox, jobs, projects, runs, sample, sessions
+from desktop.commands import app, data, heals, inbox, jobs, projects, runs, sample, sessions, settings
 from desktop.version import VERSION
 from store.errors import NotFound, Refusal
 
@@ -41,6 +41,7 @@ for command in (
     inbox.inbox,
     sessions.sessions,
     projects.projects,
+    settings.settings,
 ):
     cronmend.add_command(command)
 

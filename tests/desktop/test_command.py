@@ -233,3 +233,22 @@ def test_the_command_starts_quickly_because_it_imports_little() -> None:
 
     heavy = {"sqlalchemy", "flask", "pydantic", "anthropic", "apscheduler", "keyring"}
     assert heavy.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.mission("L8")
+def test_settings_say_where_they_come_from_and_can_be_given_back(serve: Callable[..., Served]) -> None:
+    served = serve(MAX_CONCURRENT_AUTO_HEALS="5", SANDBOX_TIMEOUT_SECS="soon")
+
+    told = {row["name"]: (row["value"], row["origin"]) for row in served.json("settings", "get")}
+    served.run("settings", "set", "MAX_CONCURRENT_AUTO_HEALS", "2")
+    changed = served.json("settings", "get", "MAX_CONCURRENT_AUTO_HEALS")
+    served.run("settings", "set", "MAX_CONCURRENT_AUTO_HEALS", "")
+
+    assert told["MAX_CONCURRENT_AUTO_HEALS"] == (5, "environment")
+    assert told["SANDBOX_TIMEOUT_SECS"] == (1800, "default"), "what cannot be read is a warning and the default"
+    assert "SANDBOX_TIMEOUT_SECS from the environment is not usable" in served.log()
+    assert (changed["value"], changed["origin"]) == (2, "settings page")
+    assert served.run("settings", "get", "MAX_CONCURRENT_AUTO_HEALS").out == "5\n"
+    refused = served.run("settings", "set", "CRONMEND_HEALER", "magic")
+    assert (refused.code, refused.err.startswith("cronmend: CRONMEND_HEALER:")) == (2, True)
+    assert served.run("settings", "get", "NO_SUCH").code == 3

@@ -129,6 +129,8 @@ def test_it_may_run_and_resume_its_own_job(office: Office) -> None:
         ("POST", "/cron/jobs/1/wake"),
         ("GET", "/sessions"),
         ("GET", "/projects"),
+        ("GET", "/settings"),
+        ("PUT", "/settings/CRONMEND_HEALER"),
     ],
 )
 def test_everything_else_is_refused(office: Office, method: str, path: str) -> None:

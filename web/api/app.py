@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
 from store.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
-from web.api import access, heals, inbox, jobs, openapi, projects, runs, sessions, status
+from web.api import access, heals, inbox, jobs, openapi, projects, runs, sessions, settings, status
 from web.desk import EXTENSION, Desk
 
 log = logging.getLogger("engine")
@@ -26,7 +26,7 @@ def create_app(desk: Desk) -> Flask:
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.extensions[EXTENSION] = desk
     app.before_request(access.admit)
-    for part in (status, jobs, runs, heals, inbox, sessions, projects, openapi):
+    for part in (status, jobs, runs, heals, inbox, sessions, projects, settings, openapi):
         app.register_blueprint(part.blueprint)
     app.register_error_handler(Refusal, _refused)
     app.register_error_handler(HTTPException, _http_error)

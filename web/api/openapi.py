@@ -40,6 +40,11 @@ _BODIES: dict[str, dict[str, Any]] = {
             "until": {"type": "string"},
         },
     },
+    "settings_api.change_setting": {
+        "type": "object",
+        "required": ["value"],
+        "properties": {"value": {"type": "string"}},
+    },
     "projects.add_project": {
         "type": "object",
         "required": ["folderPath"],
@@ -73,7 +78,7 @@ def describe() -> ResponseReturnValue:
     """This description."""
     paths: dict[str, dict[str, Any]] = {}
     for rule in current_app.url_map.iter_rules():
-        path = re.sub(r"<int:(\w+)>", r"{\1}", rule.rule)
+        path = re.sub(r"<(?:int:)?(\w+)>", r"{\1}", rule.rule)
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
             paths.setdefault(path, {})[method.lower()] = _operation(rule)
     return jsonify(
@@ -93,7 +98,13 @@ def describe() -> ResponseReturnValue:
 def _operation(rule: Rule) -> dict[str, Any]:
     view = current_app.view_functions[rule.endpoint]
     in_path = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "integer"}} for name in sorted(rule.arguments)
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "integer" if f"<int:{name}>" in rule.rule else "string"},
+        }
+        for name in sorted(rule.arguments)
     ]
     in_query = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in _QUERIES.get(rule.endpoint, ())]
     answers: dict[str, Any] = {code: {"description": "done"} for code in _SUCCESS.get(rule.endpoint, ("200",))}
