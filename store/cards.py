@@ -112,6 +112,23 @@ def resolve(session: Session, card_id: int, kind: str, reason: str | None) -> Ca
     return card
 
 
+def reopen(session: Session, card_id: int) -> Card:
+    """Takes back a person's dismissal or snooze.  Raises NotFound, Conflict when that is not what closed it."""
+    card = get(session, card_id)
+    shape = shape_of(card.action_kind, card.payload)
+    was_dismissed = card.resolution == "dismiss" or (card.resolution == "approve" and shape == "escalation")
+    if not was_dismissed and card.snoozed_until is None:
+        raise Conflict("What was decided here has had its effect; it cannot be taken back.", code="not_undoable")
+    known = select(Card.id).where(
+        Card.action_kind == card.action_kind, Card.target == card.target, Card.status == "pending", Card.id != card.id
+    )
+    if session.scalar(known) is not None:
+        raise Conflict("There is a newer card of the same kind by now.", code="not_undoable")
+    card.status, card.resolution, card.reason, card.resolved_at, card.snoozed_until = "pending", None, None, None, None
+    events.record(session, "card.opened", "person", job_id=card.job_id, run_id=card.run_id, reason="undone")
+    return card
+
+
 def expire(session: Session, kind: str, target: str) -> None:
     """Closes the open card of this kind and target because its time is over."""
     result = session.execute(

@@ -16,7 +16,7 @@ from store.payloads import shape_of
 from store.runs import Run
 from web import decisions, words
 from web.desk import desk
-from web.shell import page, part, toast
+from web.shell import page, part
 
 blueprint = Blueprint("inbox", __name__)
 
@@ -46,6 +46,8 @@ class InboxView:
     chosen: int | None
     pane: PaneView | None
     counts: dict[str, int]
+    decided: Card | None
+    """The card that was just decided, to be told and taken back."""
 
 
 @blueprint.get("/inbox")
@@ -75,22 +77,32 @@ def resolve(card_id: int) -> ResponseReturnValue:
     if kind not in ("approve", "reject", "dismiss"):
         raise NotFound("decision", kind)
     reason = request.form.get("reason", "").strip() or None
-    card = desk().database.write(lambda session: decisions.decide(session, card_id, kind, reason))
-    return _decided(f"{card.title}: {card.status}.")
+    desk().database.write(lambda session: decisions.decide(session, card_id, kind, reason))
+    return _decided(card_id)
 
 
 @blueprint.post("/inbox/<int:card_id>/snooze")
 def snooze(card_id: int) -> ResponseReturnValue:
     until = words.in_an_hour()
     desk().database.write(lambda session: cards.snooze(session, card_id, until))
-    return _decided(f"Back in an hour, at {words.moment(until)}.")
+    return _decided(card_id)
 
 
-def _decided(said: str) -> ResponseReturnValue:
-    """The next card takes the place of the one that was decided."""
+@blueprint.post("/inbox/<int:card_id>/reopen")
+def reopen(card_id: int) -> ResponseReturnValue:
+    """Undo: what was dismissed or snoozed is open again."""
+    desk().database.write(lambda session: cards.reopen(session, card_id))
+    answer = make_response("")
+    answer.headers["HX-Location"] = f"/inbox/{card_id}"
+    return answer
+
+
+def _decided(card_id: int) -> ResponseReturnValue:
+    """The next card takes the place of the one that was decided; the page offers to take that back."""
     view = _view(None)
-    answer = make_response(toast(said))
-    answer.headers["HX-Location"] = f"/inbox/{view.cards[0].id}" if view.cards else "/inbox"
+    place = f"/inbox/{view.cards[0].id}" if view.cards else "/inbox"
+    answer = make_response("")
+    answer.headers["HX-Location"] = f"{place}?decided={card_id}"
     return answer
 
 
@@ -103,7 +115,9 @@ def _view(card_id: int | None) -> InboxView:
     shown.sort(key=lambda card: (ORDER.get(card.action_kind, 9), -card.id))
     chosen = card_id if card_id is not None else (shown[0].id if shown else None)
     counts = {name: len(found) for name, found in by_tab.items()}
-    return InboxView(tab, shown, chosen, _pane(chosen) if chosen is not None else None, counts)
+    last = request.args.get("decided", "")
+    decided = next((card for card in every if last.isdigit() and card.id == int(last)), None)
+    return InboxView(tab, shown, chosen, _pane(chosen) if chosen is not None else None, counts, decided)
 
 
 def _tab_of(card: Card) -> str:

@@ -162,3 +162,24 @@ def test_legacy_and_unreadable_cards_have_views_with_reject_alone(seat: Seat) ->
         page.click("#reject")
 
         expect(page.locator("[data-testid=card]", has_text=title)).to_have_count(0)
+
+
+@pytest.mark.mission("O14")
+def test_a_dismissal_and_a_snooze_are_taken_back_by_z(seat: Seat, tmp_path: Path) -> None:
+    words = ("--name", "taken back", "--command", "echo no >&2; exit 7", "--schedule", "0 0 1 1 *", "--no-healing")
+    seat.app.run("jobs", "run", seat.app.run("jobs", "add", *words).out.strip())
+    card = seat.app.until(
+        lambda: next((one for one in seat.app.json("inbox", "list") if "taken" in one["title"]), None)
+    )
+    for key in ("Enter", "h"):
+        page = seat.go(f"/inbox/{card['id']}")
+        page.wait_for_load_state()
+
+        page.locator("body").press(key)
+
+        expect(page.locator("#decided")).to_contain_text("taken back failed")
+        expect(page.locator("[data-testid=card]", has_text="taken back")).to_have_count(0)
+        page.locator("body").press("z")
+        expect(page.locator("[data-testid=card]", has_text="taken back")).to_be_visible()
+        again = seat.app.json("inbox", "show", str(card["id"]))
+        assert (again["status"], again["snoozedUntil"], again["resolution"]) == ("pending", None, None)
