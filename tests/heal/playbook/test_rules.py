@@ -1,6 +1,7 @@
 """The built-in rules on really broken jobs of many shapes, and on near misses that must stay untouched."""
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -216,9 +217,13 @@ def test_other_missing_paths_stay_missing(project: Path, command: str) -> None:
 
 # A stale git lock
 
+needs_git = pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+
 
 @pytest.fixture
 def repository(project: Path) -> Path:
+    if not shutil.which("git"):
+        pytest.skip("needs git")
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
     subprocess.run([*git, "init", "-q"], cwd=project, check=True)
     write(project, "a.txt", "a\n", mode=0o644)
@@ -234,6 +239,7 @@ def lock(repository: Path, name: str = "index.lock", age: float = 3_600) -> Path
     return path
 
 
+@needs_git
 @pytest.mark.parametrize("folder", [".", "deep/ä b"])
 def test_a_stale_index_lock_is_removed(project: Path, folder: str) -> None:
     place = project / folder
