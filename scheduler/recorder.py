@@ -24,8 +24,8 @@ from store.runs import Run
 
 log = logging.getLogger("engine")
 
-BURST_SECS = 0.2
-"""Reports that follow one another this closely are a burst."""
+BURST, BURST_SECS = 4, 0.2
+"""So many reports at once, so soon after the last ones, are a burst."""
 
 GATHER_SECS = 0.05
 
@@ -75,7 +75,7 @@ class Recorder:
         if not reports:
             return False
         # In a burst the keeper reports every few starts: one commit for many costs the jobs less than many for few.
-        if time.monotonic() - self._recorded < BURST_SECS:
+        if len(reports) >= BURST and time.monotonic() - self._recorded < BURST_SECS:
             time.sleep(GATHER_SECS)
             reports += self._drain()
         self._recorded = time.monotonic()
