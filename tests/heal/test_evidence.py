@@ -49,7 +49,7 @@ BROKEN = {
     "make": ("make nosuchtarget", "script-error", "nosuchtarget"),
     "publickey": ("echo 'git@h.example: Permission denied (publickey).' >&2; exit 128", "permission", "git@h.example"),
     "429": ("echo 'HTTP/1.1 429 Too Many Requests'; exit 1", "network", "429"),
-    "disk": ("echo 'dd: writing: No space left on device' >&2; exit 1", "script-error", "no space left"),
+    "disk": ("echo 'dd: writing: No space left on device' >&2; exit 1", "unknown", "no space left"),
     "certificate": (
         "echo 'curl: (60) SSL certificate problem: certificate has expired' >&2; exit 60",
         "network",

@@ -13,7 +13,6 @@ KEY = "sk-ant-canary-0123456789abcdef"
 
 BROKEN = """\
 import json
-import shutil
 total = sum(order["amount"] for order in json.load(open("orders.json")))
 print("total", total)
 """
