@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 from heal.panel import CATEGORIES
@@ -25,8 +26,13 @@ class Sign:
     hit: str
     weight: int
     cause: str
-    pattern: re.Pattern[str]
+    text: str
     category: str
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Compiled when a line first calls for it: most runs of the app need a few of them."""
+        return re.compile(self.text)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class Found:
 SIGNS = tuple(
     sorted(
         (
-            Sign(needle, hit, weight, cause, re.compile(pattern), category)
+            Sign(needle, hit, weight, cause, pattern, category)
             for category, rows in CATEGORIES.items()
             for needle, hit, weight, cause, pattern in rows
         ),

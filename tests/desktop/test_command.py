@@ -49,7 +49,8 @@ def test_a_job_over_its_time_limit_is_ended(app: Served) -> None:
     assert app.run("jobs", "run", str(job)).code != 0
 
     (run,) = app.json("runs", "list", "--job", str(job))
-    assert (run["status"], run["category"], run["cause"]) == ("timeout", "timeout", "timed out after 1 s")
+    assert (run["status"], run["category"]) == ("timeout", "timeout")
+    assert run["cause"].startswith("timed out after 1 s")
 
 
 @pytest.mark.mission("L4")
