@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from heal.causes import SIGNS
+from heal.causes import SIGNS, Sign
 from heal.evidence import Failure, examine
 
 pytestmark = pytest.mark.mission("O2")
@@ -49,7 +49,11 @@ SAID = {
         "connection timed out: h.example:443",
     ),
     "node name": ("Error: getaddrinfo EAI_AGAIN api.example.com", "network", "host name not found: api.example.com"),
-    "wget name": ("wget: unable to resolve host address ‘h.example’", "network", "host name not found: h.example"),
+    "wget name": (
+        "wget: unable to resolve host address \u2018h.example\u2019",
+        "network",
+        "host name not found: h.example",
+    ),
     "unauthorized": (
         "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://api.example.com/v1/x?key=1",
         "network",
@@ -58,14 +62,18 @@ SAID = {
     "rate": ("urllib.error.HTTPError: HTTP Error 429: Too Many Requests", "network", "rate limited (429)"),
     "server": ("curl: (22) The requested URL returned error: 503", "network", "server error (503)"),
     "certificate": (
-        "ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has "
-        "expired (_ssl.c:1006)",
+        (
+            "ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has "
+            "expired (_ssl.c:1006)"
+        ),
         "network",
         "TLS certificate not accepted: certificate has expired",
     ),
     "host key": (
-        "No ED25519 host key is known for h.example and you have requested strict checking.\n"
-        "Host key verification failed.",
+        (
+            "No ED25519 host key is known for h.example and you have requested strict checking.\n"
+            "Host key verification failed."
+        ),
         "network",
         "SSH host key not known: h.example",
     ),
@@ -165,19 +173,14 @@ def test_harmless_words_are_no_sign(said: str) -> None:
     assert (evidence.hits, evidence.cause) == ((), "exit code 1: bye")
 
 
-@pytest.mark.timeout(100)
-def test_no_sign_makes_hostile_output_slow() -> None:
-    """Twice the text may take little more than twice the time, whatever word it repeats."""
-    for sign in SIGNS:
-        pieces = [sign.needle, f"{sign.needle}\n", f"host='a', port=1 {sign.needle}", f"{'a' * 600}{sign.needle}"]
-        for piece in pieces:
-            assert _seconds(piece, 128) < 20 * _seconds(piece, 32) + 0.5, piece
+@pytest.mark.parametrize("sign", SIGNS, ids=lambda sign: f"{sign.hit} {sign.needle}")
+def test_a_pattern_reads_a_hostile_line_in_linear_time(sign: Sign) -> None:
+    for piece in (sign.needle, f"{sign.needle}: ", f"a {sign.needle}' ", f"host='a', port=1 {sign.needle}", "a: ", "a"):
+        assert _seconds(sign, piece, 16_000) < 30 * _seconds(sign, piece, 2_000) + 0.02, piece
 
 
-def _seconds(piece: str, kib: int) -> float:
-    data = (piece.encode() * (kib * 1024))[: kib * 1024]
+def _seconds(sign: Sign, piece: str, length: int) -> float:
+    line = (piece * length)[:length]
     began = time.process_time()
-    examine(
-        Failure("job", "daily", 1, None, None, None, 60, data, data, "/nowhere", None, "/usr/bin"),
-    )
+    sign.pattern.search(line)
     return time.process_time() - began
