@@ -12,10 +12,11 @@ _QUOTED = re.compile(r"'([^']{1,500})'")
 _CRASHES = frozenset(
     {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS}
 )
-_BY_SIGNAL = 128
-NOT_EXECUTABLE = 126
-TIMED_OUT = 124
 MOST_COMMAND_CHARS = 80
+
+TIMED_OUT, NOT_EXECUTABLE, NOT_FOUND = 124, 126, 127
+_BY_SIGNAL, _MOST_SIGNAL = 128, 64
+_NO_CONNECTION = 255
 
 
 def of_spawn(said: str, places: Places) -> Conclusion:
@@ -31,9 +32,8 @@ def of_spawn(said: str, places: Places) -> Conclusion:
         by_text = ("script-error" if is_crlf else "missing-file"), f"{kind}: {name}"
         return places.interpreter_fault(name) or by_text
     if denied:
-        return "permission", f"is a folder, not a program: {name}" if places.is_folder(
-            name
-        ) else f"not executable: {name}"
+        kind = "is a folder, not a program" if places.is_folder(name) else "not executable"
+        return "permission", f"{kind}: {name}"
     if absent:
         return missing_command(name, places)
     return ("script-error" if "[Errno" in said else "unknown"), said
@@ -69,20 +69,15 @@ def of_code(code: int | None, command: str, places: Places) -> Conclusion | None
     if code == TIMED_OUT:
         return "timeout", f"exit code 124, as `timeout` ends a command: {shortened(command)}"
     if code == NOT_EXECUTABLE:
-        is_unset = places.lacks_exec_bit(word)
-        return (
-            "permission",
-            f"not executable: {word}"
-            if is_unset
-            else f"exit code 126, a program could not be started: {shortened(command)}",
-        )
-    if code == 127:
+        unset = f"not executable: {word}" if places.lacks_exec_bit(word) else None
+        return "permission", unset or f"exit code 126, a program could not be started: {shortened(command)}"
+    if code == NOT_FOUND:
         is_there = places.file(word) is not None or places.finds(word)
         fault = places.interpreter_fault(word) if is_there else missing_command(word, places)
         return fault or ("missing-file", f"exit code 127, a command was not found: {shortened(command)}")
-    if code == 255 and word in ("ssh", "scp", "sftp"):
+    if code == _NO_CONNECTION and word in ("ssh", "scp", "sftp"):
         return "network", f"{word} could not connect (exit code 255)"
-    if code is not None and _BY_SIGNAL < code <= _BY_SIGNAL + 64:
+    if code is not None and _BY_SIGNAL < code <= _BY_SIGNAL + _MOST_SIGNAL:
         category, cause = of_signal(code - _BY_SIGNAL, command)
         return category, f"{cause} (exit code {code})"
     return None

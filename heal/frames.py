@@ -19,7 +19,7 @@ _ENVIRON = re.compile(r'^\s{1,20}File "(?:<frozen os>|[^"]{1,500}/os\.py)", line
 
 
 def place_of(lines: list[str], number: int, places: Places) -> str | None:
-    """ "file line N" of the innermost frame inside the project that belongs to the error in that line."""
+    """As "file line N", the innermost frame inside the project that belongs to the error in that line."""
     for match in _frames(lines, number):
         own = places.own(match["file"])
         if own is not None:

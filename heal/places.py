@@ -72,7 +72,7 @@ class Places:
         return found is not None and _head(found).partition(b"\n")[0].endswith(b"\r")
 
     def lacks_exec_bit(self, name: str) -> bool:
-        """Whether it is a program by its first bytes and may not be started by anyone."""
+        """Whether it is a file that no one may start."""
         found = self.file(name)
         return found is not None and _is_file(found) and not _mode(found) & 0o111
 
@@ -108,7 +108,7 @@ class Places:
 
     def environment_with(self, module: str) -> str | None:
         """The project's own Python environment, when it has the module."""
-        top = module.partition(".")[0]
+        top = module.strip(".").partition(".")[0] or "-"
         for folder in (".venv", "venv"):
             for packages in _libraries(Path(self.project or self.cwd, folder)):
                 if _exists(packages / top) or _exists(packages / f"{top}.py"):
