@@ -159,13 +159,18 @@ def _judge_probation(session: Session, run: Run, job: Job) -> None:
     heal = heals.on_probation(session).get(job.id)
     if heal is None or not _fails_probation(run, heal):
         return
-    is_same = (run.category, run.cause) == (heal.category, heal.cause)
+    is_same = run.category == heal.category and _core(run.cause) == _core(heal.cause)
     if not is_same and not _is_worse(session, run, heal):
         return
     heal.probation = "failed"
     job.consecutive_heal_failures = heal.failures_before + 1
     why = "the same failure came back" if is_same else "the patch broke something else"
     events.record(session, "heal.probation_failed", "engine", job_id=job.id, run_id=run.id, heal_id=heal.id, reason=why)
+
+
+def _core(cause: str | None) -> str:
+    """The cause without what follows it, such as the last words before a time limit."""
+    return (cause or "").partition("; ")[0]
 
 
 def _alert(session: Session, run: Run, job: Job) -> None:
