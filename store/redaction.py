@@ -20,7 +20,9 @@ _SHAPES = re.compile(
 )
 _NAMED = re.compile(
     r"""(?i)((?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|auth[_-]?token)
-        ["']?\s*[=:]\s*["']?) (?!unbound\ variable|parameter\ |command\ not|Permission\ denied|Is\ a\ ) ([^\s"'&;,]{4,})""",
+        ["']?\s*[=:]\s*["']?)
+        (?!unbound\ variable|parameter\ |command\ not|Permission\ denied|Is\ a\ )   # what a shell says after a name
+        ([^\s"'&;,]{4,})""",
     re.VERBOSE,
 )
 _BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{8,}")
