@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+MOST_NESTED = 20
 # Stands in a word for what only the running shell knows.
 UNKNOWN = "\0"
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
@@ -12,7 +13,8 @@ _SELF = r"\"?\$(?:0|BASH_SOURCE|\{0\}|\{BASH_SOURCE(?:\[0\])?(?:[:-]+\$0)?\})\"?
 _REAL_SELF = rf"(?:{_SELF}|\"?\$\((?:readlink -f|realpath) (?:-- )?{_SELF}\)\"?)"
 _DIRNAME = rf"dirname (?:-- )?{_REAL_SELF}"
 _OWN_FOLDER = re.compile(
-    rf"\s*(?:{_DIRNAME}|cd (?:-P |-- ){{0,2}}\"?\$\({_DIRNAME}\)\"?(?: ?>/dev/null)?(?: ?2>&1)? ?(?:&&|;) ?pwd(?: -P)?)\s*"
+    rf"\s*(?:{_DIRNAME}|cd (?:-P |-- ){{0,2}}\"?\$\({_DIRNAME}\)\"?"
+    r"(?: ?>/dev/null)?(?: ?2>&1)? ?(?:&&|;) ?pwd(?: -P)?)\s*"
 )
 _OWN_FOLDER_CUT = re.compile(r"(?:0|BASH_SOURCE(?:\[0\])?)%/\*")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
@@ -20,7 +22,13 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _REDIRECTION = re.compile(r"\d*(?:&>>?|>>|>\||>&|<<<|<<-?|<&|<>|>|<)(?!\()")
 _OPERATOR = re.compile(r";;&?|;&|&&|\|\||\|&|[;&|\n]|[<>]?\(|\)")
 _PLAIN = re.compile(r"[^\s'\"\\$`;&|<>()#]+")
+_GLOB = re.compile(r"[*?\[]|\{(?=\S)")
+_BRACKETS = {
+    "(": re.compile(r"\\.|'[^']*'|[()]", re.DOTALL),
+    "{": re.compile(r"\\.|'[^']*'|[{}]", re.DOTALL),
+}
 _QUOTED = re.compile(r"[^\"\\$`]+")
+_DESCRIPTOR = re.compile(r"\d*-?")
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "fi", "done"})
 
 
@@ -50,7 +58,7 @@ def read_shell(text: str, own_folder: str | None = None) -> Shell:
 
 
 class _OpenQuoteError(Exception):
-    """The text ends inside quotes."""
+    """The text ends inside quotes, or is no shell text."""
 
 
 class _Reader:
@@ -100,6 +108,8 @@ class _Reader:
             return
         self._at += len(operator)
         if operator.endswith("("):
+            if len(self._scope) >= MOST_NESTED:
+                raise _OpenQuoteError
             self._subshells += 1
             self._scope = (*self._scope, self._subshells)
         elif operator == ")":
@@ -132,7 +142,7 @@ class _Reader:
             self._heredocs.append((target, sign == "<<-"))
         elif sign == "<":
             self._inputs.append(target)
-        elif sign not in ("<<<", "<&") and not (sign == ">&" and target.lstrip("-").isdigit()):
+        elif sign not in ("<<<", "<&") and not (sign == ">&" and _DESCRIPTOR.fullmatch(target)):
             self._outputs.append(target)
 
     def _end_command(self) -> None:
@@ -162,7 +172,7 @@ class _Reader:
             char = self._text[self._at]
             if plain := _PLAIN.match(self._text, self._at):
                 self._at = plain.end()
-                yield re.sub(r"[*?\[]", UNKNOWN, plain[0])
+                yield _GLOB.sub(UNKNOWN, plain[0])
             elif char in "'\"\\":
                 yield self._quoted(char)
             elif char in "$`":
@@ -210,18 +220,16 @@ class _Reader:
         raise _OpenQuoteError
 
     def _expansion(self) -> str:
-        rest = self._text[self._at :]
-        if rest.startswith("`"):
+        start = self._text[self._at : self._at + 3]
+        if start.startswith("`"):
             self._inside(self._until("`", self._at + 1))
             return UNKNOWN
-        if rest.startswith("$(("):
+        if start == "$((":
             self._until("))", self._at + 3)
             return UNKNOWN
-        if rest.startswith("$("):
-            return self._substituted(self._balanced("(", ")"))
-        if rest.startswith("${"):
-            return self._braced(self._balanced("{", "}"))
-        return self._dollar()
+        if start.startswith("$("):
+            return self._substituted(self._balanced("("))
+        return self._braced(self._balanced("{")) if start.startswith("${") else self._dollar()
 
     def _dollar(self) -> str:
         self._at += 1
@@ -249,19 +257,21 @@ class _Reader:
 
     def _inside(self, text: str) -> None:
         """A substitution runs commands too."""
+        if len(self._scope) >= MOST_NESTED:
+            raise _OpenQuoteError
         self._subshells += 1
         reader = _Reader(text, dict(self._variables), (*self._scope, self._subshells))
         reader.read()
         self.shell.commands += reader.shell.commands
 
-    def _balanced(self, opening: str, closing: str) -> str:
+    def _balanced(self, opening: str) -> str:
         """The text between the signs at this place; quotes inside it hide signs."""
         start, depth = self._at + 2, 1
         self._at = start
-        for match in re.finditer(rf"\\.|'[^']*'|[{opening}{closing}]", self._text[start:], re.DOTALL):
-            depth += {opening: 1, closing: -1}.get(match[0], 0)
+        for match in _BRACKETS[opening].finditer(self._text, start):
+            depth += {"(": 1, "{": 1, ")": -1, "}": -1}.get(match[0], 0)
             if depth == 0:
-                self._at = start + match.end()
+                self._at = match.end()
                 inner = self._text[start : self._at - 1]
                 self._note_lines(start, self._at)
                 return inner
