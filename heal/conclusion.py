@@ -7,7 +7,7 @@ from heal import exits, frames
 from heal.causes import Found, find, gravest
 from heal.exits import Conclusion
 from heal.failure import Failure, Output
-from heal.places import script_in
+from heal.places import Places, script_in
 
 # Below it a text says less than an exit code that has a meaning of its own.
 _TELLING = 5
@@ -74,7 +74,11 @@ def _of_script(failure: Failure, script: str) -> Conclusion | None:
         return None
     if failure.places.is_binary(script):
         return "script-error", f"not a program for this machine: {script}"
-    return ("script-error", f"CRLF line endings: {script}") if failure.places.has_crlf(script) else None
+    return (
+        ("script-error", f"CRLF line endings: {failure.places.shown(script)}")
+        if failure.places.has_crlf(script)
+        else None
+    )
 
 
 def _of_first_line(failure: Failure, found: Found) -> Conclusion:
@@ -103,7 +107,7 @@ def _check_missing(failure: Failure, _: Output, found: Found) -> Conclusion | No
     name, places = _name(found), failure.places
     if not name:
         return None
-    fault = places.interpreter_fault(name)
+    fault = places.interpreter_fault(name) or _target_fault(found, places)
     if fault is not None:
         return fault
     shown = found.cause.replace(name, places.shown(name))
@@ -112,6 +116,13 @@ def _check_missing(failure: Failure, _: Output, found: Found) -> Conclusion | No
         return found.sign.category, f"{shown} (it exists {where})"
     folder = places.lacks_folder(name)
     return found.sign.category, f"{shown} (no folder {folder})" if folder else shown
+
+
+def _target_fault(found: Found, places: Places) -> Conclusion | None:
+    """Of a move both names are told; where the first is there, the folder of the second is missing."""
+    target = found.words.get("to") or ""
+    folder = places.lacks_folder(target) if target and places.file(_name(found)) is not None else None
+    return ("missing-file", f"missing folder: {folder} (for {places.shown(target)})") if folder else None
 
 
 def _check_refused(failure: Failure, _: Output, found: Found) -> Conclusion | None:

@@ -10,11 +10,11 @@ MOST_CODE_LINES = 5
 
 _CHAIN = ("During handling of ", "The above exception ", "Traceback ")
 
-_PYTHON = re.compile(r'^\s{1,20}(?:\| )?File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
+_PYTHON = re.compile(r'^\s{1,20}(?:\|\s{1,4})?File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
 _NODE = re.compile(r"^\s{1,20}at (?:.{0,200}\()?(?:file://)?(?P<file>/[^():]{1,500}):(?P<line>\d{1,9}):\d{1,9}\)?$")
 _NODE_HEAD = re.compile(r"^(?P<file>/[^:]{1,500}\.[cm]?[jt]s):(?P<line>\d{1,9})$")
 _PERL = re.compile(r" at (?P<file>[^\s\"]{1,300}) line (?P<line>\d{1,9})[.,]")
-_SHELL = re.compile(r"^(?P<file>[^\s:]{1,300}): (?:line )?(?P<line>\d{1,9}): ")
+_SHELL = re.compile(r"^(?P<file>[^:]{1,300}): (?:line )?(?P<line>\d{1,9}): ")
 _ENVIRON = re.compile(r'^\s{1,20}File "(?:<frozen os>|[^"]{1,500}/os\.py)", line \d{1,9}, in __getitem__')
 
 

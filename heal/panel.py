@@ -9,6 +9,7 @@ Row = tuple[str, str, int, str, str]
 
 _NAME = r"(?<![^\s'\"(:])"  # a name begins here
 _PART = r"(?:^|(?<=: ))"  # a part of a line like "tool: object: reason" begins here
+_RAISED = r"^(?:[ |]{1,40}\| )?"  # the line of an exception, also of one in a group
 _URL = r"(?P<where>\w{1,20}://[^\s?'\"]{1,300})"
 
 
@@ -23,6 +24,11 @@ def _http(codes: str) -> str:
 
 # fmt: off
 FILES: tuple[Row, ...] = (
+    ("no such file", "ENOENT", 9, "missing file: {file}",
+     (r"(?:No such file or directory: |no such file or directory, \w{1,20} |cannot move )'(?P<file>[^']{1,500})' "
+      r"(?:->|to) '(?P<to>[^']{1,500})'")),
+    ("no such file", "ENOENT", 9, "missing folder: {file}",
+     r": target (?:directory )?'(?P<file>[^']{1,500})': No such file"),
     ("no such file", "ENOENT", 8, "missing file: {file}",
      r"No such file or directory: (?P<q>['\"])(?P<file>.{1,500}?)(?P=q)"),
     ("enoent", "ENOENT", 8, "missing file: {file}",
@@ -48,7 +54,8 @@ FILES: tuple[Row, ...] = (
     ("no such file", "ENOENT", 8, "missing file: {file}",
      r"^\S{1,100}(?: \(child\))?: (?P<file>[^:]{1,500}): Cannot \w{1,20}: No such file"),
     ("no such file", "ENOENT", 7, "missing file: {file}",
-     rf"{_PART}(?i:(?:(?:open|stat|lstat|chdir|mkdir|exec) )?(?P<file>[^:]{{1,500}}): no such file or directory)"),
+     (rf"{_PART}(?i:(?:(?:open|stat|lstat|chdir|mkdir|exec|could not open file) )?(?P<file>[^:]{{1,500}}): "
+      r"no such file or directory)")),
     ("(no such file", "ENOENT", 7, "missing file: {file}",
      rf"{_NAME}(?P<file>[^\s'\"(:]{{1,300}}) \(No such file or directory\)"),
     ("no such file", "ENOENT", 7, "missing file", r"(?i:no such file or directory)"),
@@ -181,7 +188,9 @@ CODE: tuple[Row, ...] = (
      rf"{_PART}(?P<file>[^:]{{1,400}}): (?:/[^:]{{0,200}})?(?:\^M|\\r): bad interpreter"),
     ("\\r'", "CRLF", 10, "bad interpreter (CRLF line endings): {file}", r"(?P<file>)\benv: (?:\$)?'[^']{0,200}\\r'"),
     ("not found", "CRLF", 9, "CRLF line endings: {file}",
-     rf"{_PART}(?P<file>[^\s:]{{1,300}}): (?:line )?\d{{1,9}}: [^:]{{0,300}}(?:\\r'|\^M): (?:command )?not found"),
+     rf"{_PART}(?P<file>[^:]{{1,300}}): (?:line )?\d{{1,9}}: [^:]{{0,300}}(?:\\r'|\^M): (?:command )?not found"),
+    ("$'\\r'", "CRLF", 9, "CRLF line endings, a name ends with a carriage return: {file}",
+     r"'(?P<file>[^']{1,300})'\$'\\r'"),
     ("no module named", "ModuleNotFoundError", 8, "missing Python module: {module}",
      r"No module named ['\"]?(?P<module>[\w.]{1,200})"),
     ("cannot import name", "ImportError", 8, "cannot import {what}",
@@ -193,7 +202,7 @@ CODE: tuple[Row, ...] = (
      r"cannot load such file -- (?P<name>\S{1,200})"),
     ("no matching distribution", "pip", 8, "no such Python package: {name}",
      r"No matching distribution found for (?P<name>\S{1,200})"),
-    ("keyerror", "KeyError", 8, "KeyError {key}", r"^KeyError: (?P<key>.{1,200})"),
+    ("keyerror", "KeyError", 8, "KeyError {key}", rf"{_RAISED}KeyError: (?P<key>.{{1,200}})"),
     ("error: ", "{kind}", 8, "{kind}: {what}", r"^(?P<kind>SyntaxError|IndentationError|TabError): (?P<what>.{1,200})"),
     ("jsondecodeerror", "JSONDecodeError", 8, "not JSON: {what}", r"JSONDecodeError: (?P<what>.{1,200})"),
     ("unbound variable", "unbound variable", 8, "variable not set: {variable}",
@@ -250,8 +259,8 @@ CODE: tuple[Row, ...] = (
     ("panicked at", "panic", 7, "panicked at {what}", r"panicked at (?P<what>.{1,200})"),
     ("fatal error: ", "PHP", 6, "{what}", r"^(?:PHP )?Fatal error: +(?P<what>.{1,250})"),
     ("error", "{kind}", 7, "{kind}: {what}",
-     (r"^(?:Uncaught )?(?!\S{0,60}CalledProcessError)(?P<kind>(?:[A-Za-z_][\w.]{0,100})?(?:Error|Exception))"
-      r"(?: \[\w{1,40}\])?: (?P<what>.{1,250})")),
+     (rf"{_RAISED}(?:Uncaught )?(?!\S{{0,60}}CalledProcessError)"
+      r"(?P<kind>(?:[A-Za-z_][\w.]{0,100})?(?:Error|Exception))(?: \[\w{1,40}\])?: (?P<what>.{1,250})")),
     ("exception", "{kind}", 7, "{kind}: {what}", r"^(?P<kind>[A-Za-z_][\w.]{0,100}Exception): (?P<what>.{1,250})"),
     ("error", "{kind}", 7, "{kind}", r"^(?P<kind>[A-Za-z_][\w.]{0,100}Error)$"),
     (" line ", "die", 5, "{what}", r"^(?P<what>.{1,300}? at \S{1,300} line \d{1,9})[.,]"),

@@ -118,6 +118,25 @@ BROKEN = {
     "quoted by coreutils": ("rm 'my file.txt'", "missing-file", "missing file: my file.txt"),
     "no folder": ("touch out/2026/r.csv", "missing-file", "out/2026/r.csv (no folder out/2026)"),
     "clone": ("git clone ./no.git", "missing-file", "no.git"),
+    "cp into no folder": ("cp plain.sh key.py arch/", "missing-file", "missing folder: arch"),
+    "cp -t": ("cp -t arch plain.sh", "missing-file", "missing folder: arch"),
+    "mv into no folder": ("mv plain.sh arch/x", "missing-file", "missing folder: arch (for arch/x)"),
+    "rename into no folder": (
+        "python3 move.py",
+        "missing-file",
+        "missing folder: out (for out/key.py) in move.py line 2",
+    ),
+    "rename of nothing": ("mv absent.csv arch/x", "missing-file", "missing file: absent.csv"),
+    "CRLF in an argument": (
+        "sh crlf_cat.sh",
+        "script-error",
+        "CRLF line endings, a name ends with a carriage return: a.txt",
+    ),
+    # Names with spaces and letters beyond ASCII.
+    "spaces, bash": ("'my dir/täsk x.sh'", "script-error", "variable not set: NOPE in my dir/täsk x.sh line 3"),
+    "spaces, CRLF body": ("bash 'my dir/wïn x.sh'", "script-error", "CRLF line endings: my dir/wïn x.sh"),
+    "spaces, python": ("python3 'my dir/jöb.py'", "missing-file", "missing file: cfg ü.json in my dir/jöb.py line 1"),
+    "exception group": ("python3 group.py", "script-error", "ValueError: a bad row in group.py line 3"),
     # A service of this machine is not the network.
     "psql": ("psql -h 127.0.0.1 -p 1 -c x", "network", "127.0.0.1:1 (a service on this machine)"),
     "ssh": ("ssh -o BatchMode=yes -p 1 127.0.0.1", "network", "127.0.0.1:1 (a service on this machine)"),
@@ -144,6 +163,18 @@ FILES: dict[str, tuple[bytes, int]] = {
     "tired.sh": (b"kill -9 $$\n", 0o644),
     "log.sh": (
         b"echo '2026-01-02 03:04:05,678 INFO 0 errors'; echo '2026-01-02 03:04:06,1 ERROR page 7'; exit 3\n",
+        0o644,
+    ),
+    "crlf_cat.sh": (b"cat a.txt\r\n", 0o755),
+    "my dir/täsk x.sh": (b"#!/bin/bash\nset -u\necho $NOPE\n", 0o755),
+    "my dir/wïn x.sh": (b"if true; then\r\n  echo x\r\nfi\r\n", 0o755),
+    "my dir/jöb.py": ("open('cfg ü.json')\n".encode(), 0o644),
+    "move.py": (b"import os\nos.rename('key.py', 'out/key.py')\n", 0o644),
+    "group.py": (
+        (
+            b"try:\n    if True:\n        raise ValueError('a bad row')\n"
+            b"except ValueError as error:\n    raise ExceptionGroup('all', [error]) from None\n"
+        ),
         0o644,
     ),
     "env.py": (b"import os\n\nos.environ['API_TOKEN']\n", 0o644),
