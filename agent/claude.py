@@ -35,10 +35,6 @@ MOST_REASON_CHARS = 200
 MOST_BREAKS = 2
 ANTHROPIC_HOST = "anthropic.com"
 
-NUDGE = (
-    "The schedule is still paused. If the fix is proven, call resume_schedule; if it cannot be repaired here, call "
-    "give_up with the exact step a person has to take; else go on."
-)
 GO_ON = "Your reply was cut off. Go on from there, in shorter steps."
 
 End = tuple[str, str]
@@ -52,8 +48,10 @@ class _BrokeOff(Exception):  # noqa: N818 - what has happened
 class Progress(Protocol):
     """What the tools of the session have brought about so far."""
 
-    has_resumed: bool
+    is_done: bool
     gave_up: str | None
+    reminder: str | None
+    """What a model is told that ends its turn with nothing done; None where its words are what was asked for."""
 
 
 class _Tool(BetaAsyncBuiltinFunctionTool):
@@ -114,7 +112,7 @@ class _Conversation:
         self._progress = progress
         self._secrets = _secrets_of(spec)
         self._tools = [_Tool(tool, self._secrets) for tool in tools]
-        self._messages: list[Any] = []
+        self._messages: list[Any] = [dict(message) for message in spec.history]
         self._turns = 0
         self._loops = _LoopDetector()
         self._model = str(spec.provider["model"])
@@ -137,14 +135,15 @@ class _Conversation:
             return "provider_unavailable", f"the reply could not be understood ({type(error).__name__})"
 
     async def _hold(self, client: AsyncAnthropic, prompt: str) -> End:
-        self._add_user(prompt)
-        for reminder in (NUDGE, None):
+        if prompt:
+            self._add_user(prompt)
+        end = await self._run(client)
+        if end is None and self._progress.reminder is None:
+            return "answered", ""
+        if end is None:
+            self._add_user(str(self._progress.reminder))
             end = await self._run(client)
-            if end is not None:
-                return end
-            if reminder is not None:
-                self._add_user(reminder)
-        return "no_resume", "the model ended its turn without resuming the schedule"
+        return end or ("no_resume", "the model ended its turn without resuming the schedule")
 
     def _add_user(self, text: str) -> None:
         content = [{"type": "text", "text": text}]
@@ -261,8 +260,8 @@ class _Conversation:
         calls = [block for block in self._messages[-1]["content"] if block["type"] == "tool_use"]
         self._messages.append({"role": "user", "content": results})
         self._emit("user", results)
-        if self._progress.has_resumed:
-            return "done", "the fix is proven and the schedule resumed"
+        if self._progress.is_done:
+            return "done", ""
         if self._progress.gave_up is not None:
             return "gave_up", self._progress.gave_up
         return ("no_progress", "the same step again and again") if self._loops.is_stuck(calls, results) else None

@@ -11,18 +11,22 @@ AGAIN_SECS = 0.5
 
 
 class Remote:
-    """POSTs for one session."""
+    """Calls of one session."""
 
     def __init__(self, api_url: str, token: str) -> None:
         self._address = urlsplit(api_url).netloc
         self._token = token
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """`call` with POST."""
+        return self.call("POST", path, body)
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, Any]:
         """Status and JSON answer.  Raises OSError when the app does not answer."""
         connection = http.client.HTTPConnection(self._address, timeout=CALL_SECS)
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         try:
-            connection.request("POST", path, json.dumps(body or {}), headers)
+            connection.request(method, path, None if method == "GET" else json.dumps(body or {}), headers)
             answer = connection.getresponse()
             found = json.loads(answer.read() or b"{}")
         except (http.client.HTTPException, ValueError) as error:

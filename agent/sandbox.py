@@ -223,3 +223,8 @@ def _memory(theirs: contextlib.ExitStack, data: bytes) -> int:
     os.write(file, data)
     os.lseek(file, 0, os.SEEK_SET)
     return file
+
+
+def private_within(private: Sequence[Path], folder: Path) -> tuple[Path, ...]:
+    """What of the app's own lies in a project: it may not even be read there."""
+    return tuple(path for path in private if path.is_relative_to(folder.resolve()))

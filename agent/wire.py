@@ -16,7 +16,8 @@ class Spec:
     """Everything a session is given, in one line on stdin.  Nothing of it is ever in an environment or a file.
 
     `provider`: mode, apiKey, authToken, baseUrl, model.  `limits`: turns, wallSecs, maxTokens, budgetUsd.
-    `tools`: {"bash": bool}.  `case`: the playbook's case as JSON.  `secrets`: values no text may contain.
+    `tools`: which kinds of tools there are.  `case`: the playbook's case as JSON.  `secrets`: values no text may
+    contain.  `history`: the messages so far; with an empty `prompt` the last of them is what is to be answered.
     """
 
     session_id: int
@@ -27,7 +28,7 @@ class Spec:
     path: str
     api_url: str
     session_token: str
-    tools: Mapping[str, bool]
+    tools: Mapping[str, Any]
     forbidden: tuple[str, ...]
     provider: Mapping[str, Any]
     limits: Mapping[str, Any]
@@ -35,6 +36,7 @@ class Spec:
     prompt: str
     secrets: tuple[str, ...]
     case: Mapping[str, Any]
+    history: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {_camel(field.name): getattr(self, field.name) for field in fields(self)}
@@ -42,7 +44,7 @@ class Spec:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Spec":
         values = {field.name: data[_camel(field.name)] for field in fields(cls)}
-        return cls(**{**values, "forbidden": tuple(values["forbidden"]), "secrets": tuple(values["secrets"])})
+        return cls(**{**values, **{name: tuple(values[name]) for name in ("forbidden", "secrets", "history")}})
 
 
 def _camel(name: str) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from agent.sessions import Sessions, recover
 from desktop.loops import Loop, Threads
 from desktop.version import VERSION
 from desktop.web_server import WebServer
@@ -15,6 +16,7 @@ from scheduler.alarm import Alarm
 from scheduler.dispatcher import Dispatcher
 from scheduler.keeper_link import KeeperLink, KeeperUnreachable
 from scheduler.recorder import Recorder, adopt
+from scheduler.session_runs import SessionRuns
 from store import boots
 from store.database import Database
 from web.desk import Desk
@@ -42,6 +44,8 @@ class Parts:
     dispatcher: Dispatcher
     recorder: Recorder
     attending: Attending
+    sessions: Sessions
+    session_runs: SessionRuns
     alarm: Alarm
     api: WebServer
     pages: WebServer
@@ -74,6 +78,7 @@ class App:
             self._connect_keeper()
             # Only now: a heal cut short may have a run that the keeper has just told us of.
             reconciler.reconcile(parts.database)
+            parts.database.write(recover)
             parts.alarm.start()
             for name, loop in parts.loops.items():
                 parts.threads.spawn(name, loop.run)
@@ -93,6 +98,7 @@ class App:
         if not parts.is_secondary:
             parts.alarm.stop()
             parts.attending.end_all()
+            parts.sessions.end_all()
             parts.keeper.close()
         left = parts.threads.join(THREAD_ENDS_SECS, besides=("writer",))
         parts.database.write(lambda session: boots.end(session, self._boot_id))
@@ -114,5 +120,6 @@ class App:
     def _connect_keeper(self) -> None:
         parts = self.parts
         known = parts.keeper.connect(self._boot_id)
-        parts.dispatcher.knows(adopt(parts.database, known, parts.recorder))
+        living = parts.session_runs.living()
+        parts.dispatcher.knows(adopt(parts.database, known, parts.recorder, living))
         parts.loops["dispatcher"].nudge()

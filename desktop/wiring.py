@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.credentials import Access
+from agent.sessions import Office, Sessions
 from agent.tokens import SessionTokens
 from delivery.toast import Failure as ToastedFailure
 from delivery.toast import Toaster
@@ -34,6 +35,7 @@ from scheduler.keeper_link import KeeperLink, runtime_dir
 from scheduler.logs import LogFolder
 from scheduler.recorder import Recorder
 from scheduler.runs import Runs
+from scheduler.session_runs import SessionRuns
 from store import settings
 from store.clock import iso
 from store.database import Database
@@ -66,6 +68,7 @@ WAKES = {
     "heal.closing": ("closings",),
     "heal.fixed": ("dispatcher",),
     "heal.abandoned": ("dispatcher", "medic"),
+    "session.message": ("sessions",),
 }
 """Which loop has work after a commit that recorded an event of this kind."""
 
@@ -99,14 +102,17 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
     ground = _lay_ground(paths, environment)
     database, threads = ground.database, ground.threads
     keeper = KeeperLink(paths.keeper, KEEPER, threads.spawn)
-    dispatcher = Dispatcher(database, keeper, ground.logs, ground.surroundings)
-    recorder = Recorder(database, keeper, ground.logs, _examiner(ground.secrets), ground.surroundings)
-    runs = Runs(database, keeper, dispatcher)
-
     api, pages = WebServer(0, API_THREADS), WebServer(port, PAGE_THREADS)
+    office = _office(ground, api)
+    sessions = Sessions(database, office, threads.spawn)
+    session_runs = SessionRuns(database, sessions, ground.logs, paths.workspace)
+    dispatcher = Dispatcher(database, keeper, ground.logs, ground.surroundings, session_runs)
+    recorder = Recorder(database, keeper, ground.logs, _examiner(ground.secrets), ground.surroundings)
+    runs = Runs(database, dispatcher)
+
     feed = Feed(database)
     files = HealFiles(database, UndoFolder(paths.undo))
-    attending = Attending(database, files, ground.surroundings, _surgery(ground, api), threads.spawn)
+    attending = Attending(database, files, ground.surroundings, Surgery(WORKER, office, paths.workspace), threads.spawn)
     closings = Closings(database, runs, attending, files)
     medic = Medic(database, attending, files, lambda: _rules(ground))
     treatment = Treatment(
@@ -117,16 +123,15 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
             attending=attending,
             closings=closings,
             medic=medic,
+            sessions=sessions,
             surroundings=ground.surroundings,
             secrets=ground.secrets,
             private=_private(paths),
+            workspace=paths.workspace,
         )
     )
 
-    toaster = Toaster(database, lambda: str(ground.settings()["CRONMEND_QUIET_HOURS"].value))
-    medic.on_failure = lambda job, run: toaster.tell(
-        ToastedFailure(job.id, run.id, job.name, run.cause or run.error or "")
-    )
+    toaster = _toaster(ground, medic)
 
     alarm = Alarm(lambda: loops["dispatcher"].nudge())  # noqa: PLW0108 - the loop is made below
     loops = {
@@ -135,6 +140,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         "medic": Loop("medic", medic),
         "closings": Loop("closings", closings),
         "attending": Loop("attending", attending),
+        "sessions": Loop("sessions", sessions),
         "stray watch": Loop("stray watch", StrayWatch(database)),
         "toasts": Loop("toasts", toaster),
     }
@@ -150,6 +156,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         engine=Engine(
             runs=runs,
             treatment=treatment,
+            sessions=sessions,
             feed=feed,
             keychain=Keychain(ground.access.store, ground.access.test),
             activate=lambda: handle.activate(),  # noqa: PLW0108 - a window may come later
@@ -169,6 +176,8 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
             dispatcher=dispatcher,
             recorder=recorder,
             attending=attending,
+            sessions=sessions,
+            session_runs=session_runs,
             alarm=alarm,
             api=api,
             pages=pages,
@@ -179,11 +188,8 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
             is_secondary=ground.is_secondary,
         )
     )
-    recorder.nudge = loops["recorder"].nudge
-    toaster.nudge = loops["toasts"].nudge
-    recorder.on_refused = dispatcher.refused
-    keeper.on_reports = recorder.take
-    keeper.on_lost = app.find_keeper_again
+    recorder.nudge, toaster.nudge = loops["recorder"].nudge, loops["toasts"].nudge
+    recorder.on_refused, keeper.on_reports, keeper.on_lost = dispatcher.refused, recorder.take, app.find_keeper_again
     database.writer.on_commit = _waker(loops, runs, feed)
     return app
 
@@ -209,17 +215,24 @@ def _lay_ground(paths: Paths, environment: Mapping[str, str]) -> _Ground:
     )
 
 
-def _surgery(ground: _Ground, api: WebServer) -> Surgery:
-    return Surgery(
-        command=WORKER,
+def _office(ground: _Ground, api: WebServer) -> Office:
+    return Office(
         api_url=lambda: api.url,
         access=ground.access,
         tokens=ground.tokens,
         secrets=ground.secrets,
         private=_private(ground.paths),
-        workspace=ground.paths.workspace,
         settings=ground.settings,
+        path=lambda: ground.surroundings.login.get("PATH", ""),
     )
+
+
+def _toaster(ground: _Ground, medic: Medic) -> Toaster:
+    toaster = Toaster(ground.database, lambda: str(ground.settings()["CRONMEND_QUIET_HOURS"].value))
+    medic.on_failure = lambda job, run: toaster.tell(
+        ToastedFailure(job.id, run.id, job.name, run.cause or run.error or "")
+    )
+    return toaster
 
 
 def _rules(ground: _Ground) -> Rules:

@@ -5,7 +5,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,9 +13,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from agent.credentials import Access
-from agent.sandbox import find_sandbox, refusal
-from agent.tokens import SessionTokens
+from agent import transcript
+from agent.sandbox import find_sandbox, private_within, refusal
+from agent.sessions import Office
 from agent.tools import Workspace
 from agent.wire import Spec
 from agent.worker_process import WorkerProcess, kill_tree
@@ -25,7 +25,8 @@ from heal.files import HealFiles
 from heal.playbook.case import Case
 from heal.prompt import SYSTEM, Facts, write_prompt
 from scheduler.environment import Surroundings
-from store import cards, events, heals, jobs, projects, runs, sessions
+from scheduler.session_runs import project_of
+from store import cards, events, heals, jobs, projects, runs
 from store.cards import NEEDS_YOU, PROPOSAL, Card
 from store.clock import now
 from store.database import Database
@@ -34,8 +35,7 @@ from store.jobs import Job
 from store.projects import Project
 from store.redaction import redact
 from store.runs import Run
-from store.sessions import Conversation, Message
-from store.settings import Value
+from store.sessions import Conversation
 
 log = logging.getLogger("cron-heal")
 
@@ -60,20 +60,11 @@ WITH_DETAIL = {"gave_up": "gave up: ", "needs_you": "needs you: ", "waiting": "w
 
 @dataclass(frozen=True)
 class Surgery:
-    """What the app gives every heal session."""
+    """What the app gives every heal session, besides what all sessions get; `workspace`: for jobs without a project."""
 
     command: tuple[str, ...]
-    api_url: Callable[[], str]
-    access: Access
-    tokens: SessionTokens
-    secrets: Callable[[], tuple[str, ...]]
-    """Values that no text for the model may hold."""
-
-    private: tuple[Path, ...]
-    """Files and folders of the app that no session may see."""
-
+    office: Office
     workspace: Path
-    settings: Callable[[], Mapping[str, Value]]
 
 
 @dataclass
@@ -150,14 +141,11 @@ class Attending:
         return True
 
     def _project_of(self, session: Session, job: Job) -> Project:
-        if job.project_id is not None:
-            return projects.get(session, job.project_id)
-        self._surgery.workspace.mkdir(mode=0o700, exist_ok=True)
-        return projects.add(session, self._surgery.workspace, "__claude__", is_workspace=True)
+        return projects.get(session, project_of(session, job, self._surgery.workspace))
 
     def _spawn(self, run: Run, job: Job, folder: Path, session_id: int) -> Patient:
         # The token names the session; that the session is an open heal's is asked anew at each call.
-        token = self._surgery.tokens.mint(session_id, f"heal:{job.id}", TOKEN_SECS)
+        token = self._surgery.office.tokens.mint(session_id, f"heal:{job.id}", TOKEN_SECS)
         spec = self._spec(run, job, folder, session_id, token)
         forbidden = tuple(Path(path) for path in spec.forbidden)
         patient = Patient(session_id, job.id, folder, forbidden, token)
@@ -175,13 +163,13 @@ class Attending:
         return patient
 
     def _spec(self, run: Run, job: Job, folder: Path, session_id: int, token: str) -> Spec:
-        settings = {name: value.value for name, value in self._surgery.settings().items()}
-        credentials = self._surgery.access.present
-        secrets = (*self._surgery.secrets(), token)
+        settings = {name: value.value for name, value in self._surgery.office.settings().items()}
+        credentials = self._surgery.office.access.present
+        secrets = (*self._surgery.office.secrets(), token)
         real = folder.resolve()
-        forbidden = private_within(self._surgery.private, folder)
+        forbidden = private_within(self._surgery.office.private, folder)
         workspace = Workspace(real, forbidden, secrets)
-        has_shell = find_sandbox() is not None and refusal(workspace, self._surgery.private) is None
+        has_shell = find_sandbox() is not None and refusal(workspace, self._surgery.office.private) is None
         cwd = self._surroundings.folder(job, str(folder) if job.project_id else None)
         with self._database.read() as session:
             recent = [one for one in runs.listing(session, job_id=job.id, limit=RECENT_RUNS) if one.id != run.id]
@@ -193,7 +181,7 @@ class Attending:
             project=str(real),
             cwd=cwd,
             path=self._surroundings.path(job),
-            api_url=self._surgery.api_url(),
+            api_url=self._surgery.office.api_url(),
             session_token=token,
             tools={"bash": has_shell},
             forbidden=tuple(str(path) for path in forbidden),
@@ -237,25 +225,8 @@ class Attending:
             self._end(patient, line)
 
     def _store_message(self, patient: Patient, line: dict[str, Any]) -> None:
-        secrets = (*self._surgery.secrets(), patient.token)
-        content = [_clean(block, secrets) for block in line.get("content", [])]
-
-        def change(session: Session) -> None:
-            message = Message(
-                session_id=patient.session_id,
-                role=str(line.get("role")),
-                provider=line.get("provider"),
-                content=content,
-                usage=line.get("usage"),
-                stop_reason=line.get("stopReason"),
-            )
-            sessions.append(session, message)
-            conversation = session.get_one(Conversation, patient.session_id)
-            conversation.provider = line.get("provider") or conversation.provider
-            conversation.model = line.get("model") or conversation.model
-            events.record(session, "session.message", "heal", session_id=patient.session_id, heal_id=patient.heal_id)
-
-        self._database.write(change)
+        secrets = (*self._surgery.office.secrets(), patient.token)
+        self._database.write(lambda session: transcript.keep(session, patient.session_id, line, secrets))
 
     def _answer(self, patient: Patient, line: dict[str, Any]) -> None:
         number = int(line["id"])
@@ -281,13 +252,15 @@ class Attending:
         patient.has_ended = True
         self._files.note_after(patient.heal_id, patient.project)
         outcome, detail = str(line.get("outcome")), str(line.get("detail") or "")
-        detail = redact(detail, (*self._surgery.secrets(), patient.token))
+        detail = redact(detail, (*self._surgery.office.secrets(), patient.token))
         usage = line.get("usage") or {}
         log.info("[CronHeal] heal %d: its session ended: %s %s", patient.heal_id, outcome, detail)
 
         def change(session: Session) -> None:
-            _add_usage(session, patient, usage)
+            conversation = session.get_one(Conversation, patient.session_id)
+            transcript.add_usage(conversation, usage)
             heal = heals.get(session, patient.heal_id)
+            heal.cost_usd = conversation.cost_usd
             if heal.status == "fixed":
                 moves.end_session(session, heal, "idle")
                 return
@@ -357,7 +330,12 @@ class Attending:
 
 def _begin(session: Session, run: Run, job: Job, project: Project) -> int:
     conversation = Conversation(
-        project_id=project.id, origin="heal", job_id=job.id, run_id=run.id, title=f"Heal {job.name}"
+        project_id=project.id,
+        origin="heal",
+        job_id=job.id,
+        run_id=run.id,
+        title=f"Heal {job.name}",
+        tools=["files", "shell"],
     )
     session.add(conversation)
     session.flush()
@@ -389,32 +367,8 @@ def _case(run: Run, job: Job, project: str, cwd: str, path: str, forbidden: tupl
     )
 
 
-def private_within(private: tuple[Path, ...], folder: Path) -> tuple[Path, ...]:
-    """What of the app's own lies in a project: it may not even be read there."""
-    return tuple(path for path in private if path.is_relative_to(folder.resolve()))
-
-
 def _texts(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _clean(block: Any, secrets: tuple[str, ...]) -> Any:
-    """The block with every text in it redacted."""
-    if isinstance(block, str):
-        return redact(block, secrets)
-    if isinstance(block, list):
-        return [_clean(item, secrets) for item in block]
-    if isinstance(block, dict):
-        return {key: _clean(item, secrets) for key, item in block.items()}
-    return block
-
-
-def _add_usage(session: Session, patient: Patient, usage: dict[str, Any]) -> None:
-    conversation = session.get_one(Conversation, patient.session_id)
-    conversation.tokens_in = int(usage.get("inputTokens") or 0)
-    conversation.tokens_out = int(usage.get("outputTokens") or 0)
-    conversation.cost_usd = float(usage.get("costUsd") or 0.0)
-    heals.get(session, patient.heal_id).cost_usd = conversation.cost_usd
 
 
 def _propose(session: Session, patient: Patient, line: dict[str, Any]) -> None:

@@ -41,6 +41,17 @@ class Closings:
     def next_at(self) -> datetime | None:
         return None
 
+    def close_archived(self, heal: Heal) -> None:
+        """The person put its session away before it resumed the schedule."""
+        self._database.write(lambda session: moves.request_close(session, heal.id, moves.NO_RESUME, "person"))
+        self.finish(heal.id)
+        log.info(
+            "[CronHeal] Session %s archived without resume — heal %d abandoned, job %d restored to active",
+            heal.session_id,
+            heal.id,
+            heal.job_id,
+        )
+
     def finish(self, heal_id: int) -> None:
         """Steps 2 and 3 of a requested closing.  Each can be repeated after a kill at any point."""
         with self._one_at_a_time:

@@ -69,6 +69,21 @@ def write_prompt(facts: Facts) -> str:
     return redact("\n".join(lines), facts.secrets)
 
 
+def write_request(job: Job, run: Run) -> str:
+    """What a person who repairs the job by hand says first; they may change it before it is sent."""
+    evidence = run.failure_evidence_json or {}
+    tail = evidence.get("stderrTail") or evidence.get("stdoutTail") or ""
+    lines = [
+        f"The scheduled job {job.name!r} fails. Find the cause, and repair it in this folder.",
+        "",
+        f"{'Prompt' if job.prompt else 'Command'}: {job.prompt or job.command}",
+        f"Run {run.id}: {run.status}, {run.error or ''}".rstrip(", "),
+        f"Cause as far as is known: {run.cause or 'unknown'}",
+        *(["", "Last lines of its output:", tail] if tail else []),
+    ]
+    return "\n".join(lines)
+
+
 def _block(title: str, text: str) -> str:
     return f"{title} (data):\n{json.dumps(text, ensure_ascii=False)}" if text else f"{title}: nothing was written."
 

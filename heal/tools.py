@@ -9,6 +9,11 @@ from agent.remote import Remote
 from agent.tools import ToolError
 from agent.wire import Spec, Wire
 
+REMINDER = (
+    "The schedule is still paused. If the fix is proven, call resume_schedule; if it cannot be repaired here, call "
+    "give_up with the exact step a person has to take; else go on."
+)
+
 
 @dataclass(frozen=True)
 class Act:
@@ -28,8 +33,9 @@ class Healing:
         self._job_id = spec.job_id
         self._remote = remote
         self._wire = wire
-        self.has_resumed = False
+        self.is_done = False
         self.gave_up: str | None = None
+        self.reminder: str | None = REMINDER
 
     def run_job(self) -> str:
         """Runs the job for real; its outcome as compact JSON.  Raises ToolError when that is not allowed, OSError."""
@@ -49,7 +55,7 @@ class Healing:
         body = {"isActive": True, "rootCause": root_cause, "fix": fix}
         status, answer = self._remote.post(f"{self._job}/toggle", body)
         _check(status, answer)
-        self.has_resumed = True
+        self.is_done = True
         return "The schedule is active again. The heal is finished."
 
     def acts(self) -> list[Act]:

@@ -15,6 +15,7 @@ from scheduler.environment import Surroundings
 from scheduler.keeper_link import KeeperLink, KeeperUnreachable, Report, Start
 from scheduler.launch import argv_of
 from scheduler.logs import LogFolder
+from scheduler.session_runs import SessionRuns
 from scheduler.slots import Plan, plan
 from store import jobs, runs
 from store.clock import now
@@ -55,8 +56,10 @@ class Dispatcher:
         keeper: KeeperLink,
         logs: LogFolder,
         surroundings: Surroundings,
+        session_runs: SessionRuns,
     ) -> None:
         self._database = database
+        self._session_runs = session_runs
         self._keeper = keeper
         self._logs = logs
         self._surroundings = surroundings
@@ -150,14 +153,25 @@ class Dispatcher:
             return 0
         try:
             for run in replaced:
-                self._keeper.stop(run.id, run.attempt, "replace", GRACE_SECS)
+                self.stop(run, "replace")
+            commands = [one for one in ready if one.job.target_type != "session"]
             # The keeper begins with the first ones while the others are still being prepared.
-            for begin in range(0, len(ready), CHUNK):
-                self._hand_over(ready[begin : begin + CHUNK])
+            for begin in range(0, len(commands), CHUNK):
+                self._hand_over(commands[begin : begin + CHUNK])
         except KeeperUnreachable as error:
             log.warning("[engine] %s; %d runs wait", error, len(ready))
             return 0
+        for one in ready:
+            if one.job.target_type == "session":
+                with self._lock:
+                    self._submitted.add((one.run.id, one.run.attempt))
+                self._session_runs.start(one.run, one.job, one.timeout_secs)
         return len(ready)
+
+    def stop(self, run: Run, why: str) -> None:
+        """Ends a live run's session or process tree; how it ended is reported like any other end."""
+        if not self._session_runs.stop(run.id):
+            self._keeper.stop(run.id, run.attempt, why, GRACE_SECS)
 
     def _hand_over(self, ready: Sequence[_Ready]) -> None:
         keys = {(one.run.id, one.run.attempt) for one in ready}

@@ -12,6 +12,8 @@ from store.errors import Invalid
 MOST_COMMAND_BYTES = 131_071
 """Linux takes no longer single argument than this (MAX_ARG_STRLEN less its NUL)."""
 
+MOST_PROMPT_CHARS = 20_000
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -65,6 +67,17 @@ class JobDraft(BaseModel):
         if len(value) > 200 or not value.isprintable():
             raise ValueError("must be one line of at most 200 characters")
         return value
+
+    @field_validator("prompt")
+    @classmethod
+    def _asked(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if not value.strip():
+            raise ValueError("must not be empty; write what Claude is to do")
+        if len(value) > MOST_PROMPT_CHARS:
+            raise ValueError(f"is {len(value):,} characters; at most {MOST_PROMPT_CHARS:,} are taken")
+        return value.strip()
 
     @field_validator("command", "verify_command")
     @classmethod
@@ -122,7 +135,7 @@ def _as_invalid(error: ValidationError) -> Invalid:
 def _check_target(draft: JobDraft) -> None:
     targets = [name for name in ("command", "recipe", "prompt") if getattr(draft, name) is not None]
     if not targets:
-        raise Invalid("command", "command: is missing; write the shell line to run.")
+        raise Invalid("command", "command: is missing; write the shell line to run, or give a prompt.")
     if len(targets) > 1:
         raise Invalid(targets[1], f"{targets[1]}: a job has one target; leave out {targets[0]} or {targets[1]}.")
     if (draft.schedule is None) == (draft.run_at is None):
@@ -132,7 +145,6 @@ def _check_target(draft: JobDraft) -> None:
 def _refuse_what_is_not_there_yet(draft: JobDraft) -> None:
     asked = {
         "recipe": draft.recipe is not None,
-        "prompt": draft.prompt is not None,
         "successWhen": bool(draft.success_when),
         "deliverTo": draft.deliver_to is not None,
     }

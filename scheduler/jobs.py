@@ -18,13 +18,13 @@ from store.jobs import Job
 from store.projects import Project
 from store.runs import Run
 
-EDITABLE = tuple(name for name in JobDraft.model_fields if name not in ("recipe", "prompt", "project"))
+EDITABLE = tuple(name for name in JobDraft.model_fields if name not in ("recipe", "project"))
 
 
 def create(session: Session, body: dict[str, Any], actor: str = "person") -> Job:
     """A new job from its JSON form; raises Invalid and stores nothing when a field is wrong."""
     draft = read_draft(body)
-    job = Job(target_type="command", timezone=draft.timezone or local_timezone())
+    job = Job(target_type="session" if draft.prompt else "command", timezone=draft.timezone or local_timezone())
     _fill(session, job, draft)
     session.add(job)
     session.flush()
@@ -55,7 +55,8 @@ def edit(session: Session, job_id: int, patch: dict[str, Any], actor: str = "per
 
 
 def _refuse_another_target(job: Job, patch: dict[str, Any]) -> None:
-    other = [field for field in ("recipe", "prompt") if patch.get(field) is not None]
+    own = "prompt" if job.target_type == "session" else job.target_type
+    other = [field for field in ("command", "recipe", "prompt") if field != own and patch.get(field) is not None]
     if patch.get("targetType", job.target_type) != job.target_type:
         other.append("targetType")
     if other:
@@ -67,6 +68,7 @@ def draft_of(job: Job) -> dict[str, Any]:
     values = {
         "name": job.name,
         "command": job.command,
+        "prompt": job.prompt,
         "schedule": job.schedule_text or job.schedule,
         "runAt": iso(job.run_at) if job.run_at else None,
         "timezone": job.timezone,

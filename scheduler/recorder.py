@@ -194,13 +194,16 @@ def _outcome(report: Report) -> tuple[str, str | None]:  # noqa: PLR0911 - a tab
     return "failed", f"exit code {report.exit_code}"
 
 
-def adopt(database: Database, known: Sequence[Report], recorder: Recorder) -> list[tuple[int, int]]:
+def adopt(
+    database: Database, known: Sequence[Report], recorder: Recorder, living: Sequence[tuple[int, int]] = ()
+) -> list[tuple[int, int]]:
     """At start: sorts the runs that the last boot left active by what the keeper knows of them.
 
     Runs the keeper knows go the usual way; running ones that it does not know are system-marked, pending ones
-    were never started and are submitted again by the dispatcher.  Returns the attempts the keeper has.
+    were never started and are submitted again by the dispatcher.  `living`: attempts that run in this process itself.
+    Returns the attempts that are not to be started again.
     """
-    have = {(report.run, report.attempt) for report in known}
+    have = {*living, *((report.run, report.attempt) for report in known)}
     with database.read() as session:
         orphans = session.scalars(select(Run).where(Run.status.in_(("running", "stuck")))).all()
     at = now()

@@ -6,9 +6,8 @@ import time
 from sqlalchemy.orm import Session
 
 from scheduler import claims, ends
-from scheduler.dispatcher import GRACE_SECS, Dispatcher
+from scheduler.dispatcher import Dispatcher
 from scheduler.ends import End
-from scheduler.keeper_link import KeeperLink
 from store import events, jobs, runs
 from store.clock import now
 from store.database import Database
@@ -19,9 +18,8 @@ from store.runs import ACTIVE, Run
 class Runs:
     """The use cases of single runs.  `ended` is told by wiring after each commit that ended a run."""
 
-    def __init__(self, database: Database, keeper: KeeperLink, dispatcher: Dispatcher) -> None:
+    def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
         self._database = database
-        self._keeper = keeper
         self._dispatcher = dispatcher
         self._changed = threading.Condition()
 
@@ -71,7 +69,7 @@ class Runs:
             end = End(run.id, run.attempt, "aborted", now(), error=reason)
             self._database.write(lambda session: ends.end_runs(session, [end]))
         else:
-            self._keeper.stop(run.id, run.attempt, "abort", GRACE_SECS)
+            self._dispatcher.stop(run, "abort")
         with self._database.read() as session:
             return runs.get(session, run_id)
 

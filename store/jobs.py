@@ -7,8 +7,10 @@ from typing import Any
 from sqlalchemy import ForeignKey, Index, Select, func, select, text
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
+from store import events
 from store.clock import now
 from store.lookup import find
+from store.sessions import Conversation
 from store.types import AUTOINCREMENT, Base
 
 
@@ -123,6 +125,25 @@ def active() -> Select[int]:
         Job.done_at,
     )
     return select(Job.id).where(*(column.is_(None) for column in held))
+
+
+def lift_hand_fixes(session: Session, session_id: int | None) -> list[int]:
+    """Lifts the pause of a session that repairs its job by hand; with None of all whose session is gone.
+
+    Returns the jobs that are free of it.
+    """
+    held = select(Job).where(Job.paused_session_id.is_not(None))
+    if session_id is not None:
+        held = held.where(Job.paused_session_id == session_id)
+    else:
+        living = select(Conversation.id).where(Conversation.status != "archived")
+        held = held.where(Job.paused_session_id.not_in(living))
+    freed = []
+    for job in session.scalars(held):
+        events.record(session, "job.resumed", "person", job_id=job.id, session_id=session_id, reason="fixed by hand")
+        job.paused_session_id, job.updated_at = None, now()
+        freed.append(job.id)
+    return freed
 
 
 def counts(session: Session) -> tuple[int, int]:

@@ -27,6 +27,8 @@ class Conversation(Base):
     status: Mapped[str] = mapped_column(default="running")
     provider: Mapped[str | None]
     model: Mapped[str | None]
+    tools: Mapped[list[str]] = mapped_column(default=list)
+    error: Mapped[str | None]
     tokens_in: Mapped[int] = mapped_column(default=0)
     tokens_out: Mapped[int] = mapped_column(default=0)
     cost_usd: Mapped[float] = mapped_column(default=0.0)
@@ -56,8 +58,22 @@ def get(session: Session, session_id: int) -> Conversation:
     return find(session, Conversation, "session", session_id)
 
 
-def listing(session: Session, limit: int = 100) -> Sequence[Conversation]:
-    return session.scalars(select(Conversation).order_by(Conversation.id.desc()).limit(limit)).all()
+def listing(session: Session, *, project_id: int | None = None, limit: int = 100) -> Sequence[Conversation]:
+    """The newest sessions, newest first."""
+    query = select(Conversation).order_by(Conversation.id.desc()).limit(limit)
+    if project_id is not None:
+        query = query.where(Conversation.project_id == project_id)
+    return session.scalars(query).all()
+
+
+def at_work(session: Session) -> Sequence[Conversation]:
+    """Sessions whose turn has not ended, oldest first."""
+    return session.scalars(select(Conversation).where(Conversation.status == "running").order_by(Conversation.id)).all()
+
+
+def of_run(session: Session, run_id: int) -> Conversation | None:
+    """The newest session of a run."""
+    return session.scalar(select(Conversation).where(Conversation.run_id == run_id).order_by(Conversation.id.desc()))
 
 
 def messages(session: Session, session_id: int) -> Sequence[Message]:

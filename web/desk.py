@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import current_app
 
+from agent.sessions import Sessions
 from agent.tokens import SessionTokens
 from heal.files import HealFiles
 from heal.treatment import Treatment
@@ -35,6 +36,7 @@ class Engine:
 
     runs: Runs
     treatment: Treatment
+    sessions: Sessions
     feed: Feed
     keychain: Keychain
     activate: Callable[[], bool]

@@ -1,6 +1,7 @@
-"""cronmend sessions: list, show."""
+"""cronmend sessions: list, show, start, send, stop, archive."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from desktop.commands.printing import json_option, local, plain, print_json, pri
 
 @click.group()
 def sessions() -> None:
-    """Sessions: what was said and done in a heal."""
+    """Sessions: conversations with Claude in a project; a heal is one too."""
 
 
 @sessions.command("list")
@@ -31,7 +32,7 @@ def list_sessions(*, as_json: bool, **asked: Any) -> None:
         ("COST", lambda one: f"${one['costUsd']:.2f}"),
         ("AT", lambda one: local(one["createdAt"])),
     ]
-    print_table(rows, columns, "No sessions yet. One opens with each heal.")
+    print_table(rows, columns, "No sessions yet. Start one: cronmend sessions start 'What to do' --project DIR")
 
 
 @sessions.command()
@@ -43,10 +44,54 @@ def show(session_id: int, *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    print(f"{found['title']}: {found['status']}")
+    print(f"{found['title']}: {found['status']}{' (' + found['error'] + ')' if found['error'] else ''}")
     for message in found["messages"]:
         for block in message["content"]:
             print(f"\n[{message['seq']}] {_who(message)}: {_said(block)}")
+
+
+@sessions.command()
+@click.argument("prompt")
+@click.option("--project", help="A folder, or a project's id; the workspace without one.")
+@click.option("--job", "job_id", type=int, help="Repair this job by hand: it is paused until the session is archived.")
+@json_option
+def start(prompt: str, project: str | None, job_id: int | None, *, as_json: bool) -> None:
+    """Start a session; prints its id.  It goes on by itself: look with show."""
+    body: dict[str, Any] = {"prompt": prompt}
+    if job_id is not None:
+        body["jobId"] = job_id
+    elif project is not None:
+        body["project"] = project if project.isdigit() else str(Path(project).expanduser().absolute())
+    found = Client().call("POST", "/sessions", body)
+    print_json(found) if as_json else print(found["id"])
+
+
+@sessions.command()
+@click.argument("session_id", type=int)
+@click.argument("text")
+@json_option
+def send(session_id: int, text: str, *, as_json: bool) -> None:
+    """Say something more in a session that is not at work."""
+    found = Client().call("POST", f"/sessions/{session_id}/messages", {"text": text})
+    print_json(found) if as_json else print(f"Session {session_id} is at work.")
+
+
+@sessions.command()
+@click.argument("session_id", type=int)
+@json_option
+def stop(session_id: int, *, as_json: bool) -> None:
+    """Stop what is at work in a session; a heal is stopped with it."""
+    found = Client().call("POST", f"/sessions/{session_id}/stop")
+    print_json(found) if as_json else print(f"Session {session_id} is being stopped.")
+
+
+@sessions.command()
+@click.argument("session_id", type=int)
+@json_option
+def archive(session_id: int, *, as_json: bool) -> None:
+    """Put a session away; a job that it held still goes on."""
+    found = Client().call("POST", f"/sessions/{session_id}/archive")
+    print_json(found) if as_json else print(f"Session {session_id} is archived.")
 
 
 def _who(message: dict[str, Any]) -> str:

@@ -10,7 +10,8 @@ from support.claude_server import ClaudeServer, Fault, call, text
 from support.session_bench import KEY, wait_until
 from support.talk import LEAK, RESUME, Talk, results
 
-from agent.claude import GO_ON, NUDGE
+from agent.claude import GO_ON
+from heal.tools import REMINDER
 from store.redaction import MARK
 
 
@@ -113,7 +114,7 @@ def test_a_model_that_just_stops_is_reminded_once() -> None:
 
     assert end["outcome"] == "no_resume"
     assert len(claude.requests) == 2
-    assert claude.requests[1]["messages"][-1] == {"role": "user", "content": [text(NUDGE)]}
+    assert claude.requests[1]["messages"][-1] == {"role": "user", "content": [text(REMINDER)]}
 
 
 @pytest.mark.mission("O7")
@@ -123,7 +124,7 @@ def test_a_reminded_model_can_still_finish(last_words: list[dict[str, Any]]) -> 
         end = Talk(claude.url).hold()
 
     assert (end["outcome"], claude.refused) == ("done", [])
-    assert text(NUDGE) in claude.requests[2]["messages"][-1]["content"]
+    assert text(REMINDER) in claude.requests[2]["messages"][-1]["content"]
 
 
 @pytest.mark.mission("B11")

@@ -12,6 +12,7 @@ from support.session_bench import KEY, make_spec
 from agent.claude import converse
 from agent.tools import Tool, ToolError
 from agent.wire import Spec, Wire
+from heal.tools import REMINDER
 
 LEAK = f"the key is {KEY}"
 ANSWERS = {"resume_schedule": "The schedule is active again.", "leak": LEAK, "look": "nothing new"}
@@ -23,8 +24,9 @@ class Talk:
     def __init__(self, claude_url: str, **changes: Any) -> None:
         provider = {"apiKey": KEY, "baseUrl": claude_url, **changes.pop("provider", {})}
         self.spec: Spec = make_spec(Path("/nowhere"), provider=provider, **changes)
-        self.has_resumed = False
+        self.is_done = False
         self.gave_up: str | None = None
+        self.reminder: str | None = REMINDER
         self.given: list[tuple[str, dict[str, Any]]] = []
         self._said = io.StringIO()
         self.wire = Wire(io.StringIO(), self._said)
@@ -49,7 +51,7 @@ class Talk:
             if name == "crash":
                 raise RuntimeError(LEAK)
             if name == "resume_schedule":
-                self.has_resumed = True
+                self.is_done = True
             if name == "give_up":
                 self.gave_up = given["reason"]
             return ANSWERS.get(name, "done")

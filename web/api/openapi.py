@@ -45,6 +45,17 @@ _BODIES: dict[str, dict[str, Any]] = {
         "required": ["value"],
         "properties": {"value": {"type": "string"}},
     },
+    "sessions.start": {
+        "type": "object",
+        "required": ["prompt"],
+        "properties": {
+            "prompt": {"type": "string"},
+            "projectId": {"type": "integer"},
+            "project": {"type": "string"},
+            "jobId": {"type": "integer"},
+        },
+    },
+    "sessions.send": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
     "projects.add_project": {
         "type": "object",
         "required": ["folderPath"],
@@ -69,6 +80,9 @@ _SUCCESS = {
     "jobs.wake_job": ("202",),
     "runs.abort_run": ("202",),
     "heals.start_heal": ("202",),
+    "sessions.start": ("202",),
+    "sessions.send": ("202",),
+    "sessions.stop": ("202",),
     "projects.add_project": ("201",),
 }
 

@@ -143,6 +143,7 @@ def session(row: Conversation) -> Shape:
         "tokensIn": row.tokens_in,
         "tokensOut": row.tokens_out,
         "costUsd": row.cost_usd,
+        "error": row.error,
         "createdAt": _at(row.created_at),
         "endedAt": _at(row.ended_at),
     }

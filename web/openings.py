@@ -1,0 +1,32 @@
+"""How a person's session begins and is stopped, from a page or the command line."""
+
+from store import heals, sessions
+from store.errors import Invalid
+from web.desk import desk
+
+MOST_CHARS = 100_000
+TITLE_CHARS = 80
+
+
+def start_session(prompt: str, *, project_id: int | None = None, job_id: int | None = None) -> int:
+    """The id of a new session: in a project (the workspace without one), or one that repairs a job by hand.
+
+    Raises Invalid, Refusal `no_model_key`, NotFound, Conflict.
+    """
+    if len(prompt) > MOST_CHARS:
+        raise Invalid("prompt", f"prompt: is longer than {MOST_CHARS:,} characters; put it into a file of the project.")
+    treatment = desk().running().treatment
+    if job_id is not None:
+        return treatment.start_hand_fix(job_id, prompt)
+    return treatment.start_session(project_id, " ".join(prompt.split())[:TITLE_CHARS], prompt)
+
+
+def stop_session(session_id: int) -> None:
+    """Ends what is at work in the session.  Raises NotFound, Conflict `not_running`."""
+    with desk().database.read() as session:
+        sessions.get(session, session_id)
+        heal = heals.of_session(session, session_id)
+    if heal is not None and heal.status in heals.OPEN:
+        desk().running().treatment.resume_by_person(heal.job_id)
+    else:
+        desk().running().sessions.stop(session_id)
