@@ -1,5 +1,6 @@
 """A loopback HTTP server: its socket and threads."""
 
+import contextlib
 from typing import Any
 
 from flask import Flask
@@ -40,5 +41,7 @@ class WebServer:
     def stop(self) -> None:
         """Lets requests under way finish for a while, then ends `run`."""
         self._server.task_dispatcher.shutdown(timeout=REQUEST_ENDS_SECS)
-        # In the server's own thread: sockets closed under its feet would make it fail.
-        self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._server._map, ignore_all=True))  # noqa: SLF001
+        # In the server's own thread: sockets closed under its feet would make it fail.  It may be awake already, and
+        # have closed the trigger too before this thread pulls it.
+        with contextlib.suppress(OSError):
+            self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._server._map, ignore_all=True))  # noqa: SLF001
