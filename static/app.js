@@ -132,7 +132,7 @@ function onKey(event) {
   const single = document.body.dataset.singleKeys === "on";
   if (event.key.length === 1 && single === event.altKey) return;
   if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
-  const places = { i: "/inbox", j: "/jobs", s: "/settings" };
+  const places = { i: "/inbox", j: "/jobs", c: "/sessions", s: "/settings" };
   if (event.key === "g") gone = Date.now();
   else if (Date.now() - gone < 1500 && places[event.key]) location.href = places[event.key];
   else if (event.key === "?") showKeys();
@@ -162,7 +162,7 @@ function showKeys() {
     add(node.dataset.key, label);
   }
   add("J K", "Next, previous row");
-  add("G then I, J or S", "Inbox, Cron Jobs, Settings");
+  add("G then I, J, C or S", "Inbox, Cron Jobs, Sessions, Settings");
   const close = document.createElement("button");
   close.textContent = "Close";
   close.addEventListener("click", () => dialog.close());
@@ -201,10 +201,13 @@ document.addEventListener("input", (event) => {
 
 document.addEventListener("keydown", (event) => {
   const dialog = dialogOf();
-  if (dialog && event.key === "Enter" && (event.ctrlKey || event.metaKey)) dialog.querySelector("form").requestSubmit();
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  const form = dialog ? dialog.querySelector("form") : event.target.closest("#composer");
+  if (form) form.requestSubmit();
 });
 
 document.addEventListener("dialog-done", closeDialog);
+document.addEventListener("said", () => document.querySelector("#composer").reset());
 
 // The window was closed: the engine asks through the feed, once.
 

@@ -17,22 +17,12 @@ from store.sessions import Conversation
 from web import words
 from web.desk import desk
 from web.shell import page, part, toast
+from web.transcripts import Step, TranscriptView, steps_of
 from web.words import State
 
 blueprint = Blueprint("heals", __name__)
 
-MOST_TEXT_CHARS = 20_000
 MOST_DIFF_LINES = 4_000
-
-
-@dataclass(frozen=True)
-class Step:
-    """One block of the transcript: `kind` is text, call, result or error."""
-
-    kind: str
-    who: str
-    title: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -63,16 +53,8 @@ class HealView:
 @dataclass(frozen=True)
 class PageView:
     head: HealView
-    transcript: "TranscriptView"
+    transcript: TranscriptView
     diff: "DiffView"
-
-
-@dataclass(frozen=True)
-class TranscriptView:
-    heal_id: int
-    session_id: int | None
-    steps: Sequence[Step]
-    is_open: bool
 
 
 @dataclass(frozen=True)
@@ -98,7 +80,7 @@ def heal_panel(heal_id: int) -> ResponseReturnValue:
 def transcript(heal_id: int) -> ResponseReturnValue:
     with desk().database.read() as session:
         heal = heals.get(session, heal_id)
-    return part("heals/_transcript.html", _transcript(heal))
+    return part("sessions/_transcript.html", _transcript(heal))
 
 
 @blueprint.get("/heals/<int:heal_id>/diff")
@@ -155,36 +137,14 @@ def _proof_words(proof: Verification | None) -> str:
 
 
 def _transcript(heal: Heal) -> TranscriptView:
+    wakes = [f"heal-{heal.id}"]
     steps: list[Step] = []
     if heal.session_id is not None:
+        wakes.append(f"session-{heal.session_id}")
         with desk().database.read() as session:
-            for message in sessions.messages(session, heal.session_id):
-                who = {"playbook": "Playbook", "claude": "Claude"}.get(message.provider or "", "Session")
-                steps += [_step(block, who, message.role) for block in message.content]
-    return TranscriptView(heal.id, heal.session_id, steps, heal.status in heals.OPEN)
-
-
-def _step(block: Any, who: str, role: str) -> Step:
-    kind = block.get("type") if isinstance(block, dict) else None
-    if kind == "tool_use":
-        return Step("call", who, str(block.get("name")), _given(block.get("input") or {}))
-    if kind == "tool_result":
-        failed = bool(block.get("is_error"))
-        return Step(
-            "error" if failed else "result", who, "Refused" if failed else "Result", _text(block.get("content"))
-        )
-    text = block.get("text", "") if isinstance(block, dict) else str(block)
-    return Step("text", "Cronmend" if role == "user" else who, "", text[:MOST_TEXT_CHARS])
-
-
-def _given(values: dict[str, Any]) -> str:
-    return "\n".join(f"{name}: {value}" for name, value in values.items())[:MOST_TEXT_CHARS]
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        content = "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return str(content or "")[:MOST_TEXT_CHARS]
+            steps = steps_of(sessions.messages(session, heal.session_id), "Cronmend")
+    waiting = "The session is starting." if heal.status in heals.OPEN else "Nothing was said."
+    return TranscriptView(f"/heals/{heal.id}/transcript", wakes, steps, waiting)
 
 
 def _diff(heal_id: int) -> DiffView:

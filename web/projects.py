@@ -8,10 +8,11 @@ from flask import Blueprint, make_response, request
 from flask.typing import ResponseReturnValue
 
 from scheduler.drafts import existing_folder
-from store import heals, jobs, projects
+from store import heals, jobs, projects, sessions
 from store.heals import Heal
 from store.jobs import Job
 from store.projects import Project
+from store.sessions import Conversation
 from web import words
 from web.desk import desk
 from web.shell import page, part, toast
@@ -28,6 +29,7 @@ class ProjectView:
     is_there: bool
     jobs: Sequence[tuple[Job, State]]
     heals: Sequence[Heal]
+    sessions: Sequence[Conversation]
 
 
 @blueprint.get("/projects/<int:project_id>")
@@ -61,8 +63,9 @@ def _view(project_id: int) -> ProjectView:
         own = [job for job in jobs.listing(session, limit=10_000) if _belongs(job, project)]
         ids = {job.id for job in own}
         past = [heal for heal in heals.listing(session, limit=500) if heal.job_id in ids][:RECENT_HEALS]
+        talks = [one for one in sessions.listing(session, project_id=project_id, limit=100) if one.origin != "heal"]
     states = [(job, words.state_of_job(job, is_running=False)) for job in own]
-    return ProjectView(project, Path(project.folder_path).is_dir(), states, past)
+    return ProjectView(project, Path(project.folder_path).is_dir(), states, past, talks[:RECENT_HEALS])
 
 
 def _belongs(job: Job, project: Project) -> bool:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from flask import g, render_template, request
 
-from store import cards, heals, jobs, projects
+from store import cards, heals, jobs, projects, sessions
 from store.jobs import Job
 from store.projects import Project
 from web.desk import desk
@@ -22,6 +22,7 @@ class Shell:
     waiting: int
     failing: int
     healing: int
+    talking: int
     engine: str
     engine_tone: str
     version: str
@@ -38,6 +39,7 @@ def build_shell() -> Shell:
         known = projects.listing(session)
         waiting = len(cards.listing(session, limit=1_000))
         healing = len(heals.jobs_with_open(session))
+        talking = sum(one.origin != "heal" for one in sessions.at_work(session))
     facts = desk().facts()
     values = facts["settings"]
     word, tone = _engine(every, facts)
@@ -46,6 +48,7 @@ def build_shell() -> Shell:
         waiting=waiting,
         failing=sum(is_failing(job) for job in every),
         healing=healing,
+        talking=talking,
         engine=word,
         engine_tone=tone,
         version=desk().version,

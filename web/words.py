@@ -8,7 +8,9 @@ from store.clock import now, parse_iso
 from store.errors import Refusal
 from store.heals import Heal
 from store.jobs import Job
+from store.projects import Project
 from store.runs import Run
+from store.sessions import Conversation
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,30 @@ def _held(job: Job) -> State | None:
     if job.paused_session_id:
         return State("Paused for a fix by hand", "warn")
     return State("Paused by the crash brake", "warn") if job.breaker_paused_at else None
+
+
+ORIGINS = {
+    "heal": "A heal",
+    "job": "A scheduled job",
+    "manual": "You",
+    "judge": "A judge",
+    "goal": "A goal",
+    "board": "A board",
+}
+_SESSIONS = {
+    "running": State("At work", "busy"),
+    "idle": State("Ready", "ok"),
+    "archived": State("Archived", "calm"),
+    "failed": State("Failed", "bad"),
+}
+
+
+def state_of_session(conversation: Conversation) -> State:
+    return _SESSIONS.get(conversation.status, State(conversation.status, "calm"))
+
+
+def project_name(project: Project) -> str:
+    return "Workspace" if project.is_workspace else project.name
 
 
 def schedule_words(job: Job) -> str:
