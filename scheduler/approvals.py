@@ -37,11 +37,11 @@ def _card(job: Job, run: Run) -> Card:
         job_id=job.id,
         run_id=run.id,
         title=f"Run {job.name}?",
-        preview=(job.command or "")[:500],
+        preview=(job.command or job.prompt or "")[:500],
         payload={
             "jobId": job.id,
             "runId": run.id,
-            "command": job.command,
+            "command": job.command or job.prompt,
             "slotAt": iso(run.slot_at) if run.slot_at else None,
             "expiresAt": iso(run.approval_expires_at) if run.approval_expires_at else None,
             "jobUpdatedAt": iso(job.updated_at),

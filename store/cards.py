@@ -20,6 +20,8 @@ NEEDS_YOU = "heal.needs_you"
 PROPOSAL = "heal.proposal"
 NOTICE = "scheduler.notice"
 APPROVAL = "cron.run_approval"
+CREATE = "cron.create"
+REMOVAL = "project.delete"
 
 
 class Card(Base):
@@ -106,7 +108,7 @@ def resolve(session: Session, card_id: int, kind: str, reason: str | None) -> Ca
     """Closes an open card as the person said.  Raises NotFound, Conflict `already_resolved`."""
     card = get(session, card_id)
     if card.status != "pending":
-        raise Conflict(f"This card was already decided: {card.status}.", code="already_resolved")
+        raise Conflict(f"Already decided: {card.status}.", code="already_resolved")
     card.status, card.resolution, card.reason, card.resolved_at = _STATUS_OF[kind], kind, reason, now()
     events.record(session, "card.resolved", "person", job_id=card.job_id, run_id=card.run_id, reason=kind)
     return card
@@ -144,7 +146,7 @@ def snooze(session: Session, card_id: int, until: datetime) -> Card:
     """Hides an open card until then.  Raises NotFound, Conflict `already_resolved`."""
     card = get(session, card_id)
     if card.status != "pending":
-        raise Conflict(f"This card was already decided: {card.status}.", code="already_resolved")
+        raise Conflict(f"Already decided: {card.status}.", code="already_resolved")
     card.snoozed_until = until
     events.record(session, "card.snoozed", "person", job_id=card.job_id, reason=card.action_kind)
     return card

@@ -30,6 +30,12 @@ _SHAPES: tuple[tuple[str, str, _Keys], ...] = (
             "jobUpdatedAt": str,
         },
     ),
+    ("cron.create", "create", {"draft": dict, "sessionId": int}),
+    (
+        "project.delete",
+        "removal",
+        {"projectId": int, "name": str, "folder": str, "jobs": int, "sessions": int, "why": str, "sessionId": int},
+    ),
     ("scheduler.notice", "notice", {}),
 )
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from flask import g, request
 
+from agent.sessions import MANUAL_SCOPE
 from store import heals
 from store.errors import Forbidden, Refusal
 from store.heals import Heal
@@ -18,9 +19,10 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 @dataclass(frozen=True)
 class Caller:
-    """The person (`session_id` None) or a session."""
+    """The person (`session_id` None) or a session with the scope of its token."""
 
     session_id: int | None
+    scope: str = ""
 
 
 def admit() -> None:
@@ -46,7 +48,7 @@ def _identify() -> Caller:
             return Caller(None)
         claim = desk().tokens.verify(token)
         if claim is not None:
-            return Caller(claim.session_id)
+            return Caller(claim.session_id, claim.scope)
     raise Refusal("A valid token is needed: Authorization: Bearer <token>.", code="unauthorized")
 
 
@@ -59,6 +61,14 @@ def only_the_person() -> None:
     """Raises Forbidden for every session."""
     if caller().session_id is not None:
         raise Forbidden(NOT_YOURS)
+
+
+def person_or_own_session() -> int | None:
+    """None for the person, the id of a session of theirs.  Raises Forbidden for heals and jobs that are prompts."""
+    found = caller()
+    if found.session_id is not None and found.scope != MANUAL_SCOPE:
+        raise Forbidden(NOT_YOURS)
+    return found.session_id
 
 
 def heal_of(job_id: int) -> Heal | None:

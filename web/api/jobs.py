@@ -7,6 +7,7 @@ from flask import Blueprint, Response, jsonify, make_response, request
 from flask.typing import ResponseReturnValue
 
 from scheduler import jobs as use_cases
+from scheduler import proposals
 from scheduler.instants import parse_instant
 from scheduler.schedule import Schedule
 from scheduler.zones import local_timezone
@@ -30,7 +31,7 @@ _waiters = threading.BoundedSemaphore(8)
 @blueprint.get("/cron/jobs")
 def list_jobs() -> ResponseReturnValue:
     """All jobs, in the order they were made."""
-    access.only_the_person()
+    access.person_or_own_session()
     after = asked.number("after", default=0) or 0
     with desk().database.read() as session:
         rows = jobs.listing(session, after_id=after, limit=asked.number("limit", default=1_000, most=10_000) or 1)
@@ -39,9 +40,12 @@ def list_jobs() -> ResponseReturnValue:
 
 @blueprint.post("/cron/jobs")
 def make_job() -> ResponseReturnValue:
-    """A new job; the body is its fields."""
-    access.only_the_person()
+    """A new job; the body is its fields.  Asked for by a session it is a proposal that the person decides."""
+    session_id = access.person_or_own_session()
     body = asked.body()
+    if session_id is not None:
+        card = desk().database.write(lambda session: proposals.propose_job(session, body, session_id))
+        return jsonify({"cardId": card.id, "status": "pending"}), 202
     job = desk().database.write(lambda session: use_cases.create(session, body))
     return jsonify(shapes.job(job)), 201
 
@@ -49,7 +53,7 @@ def make_job() -> ResponseReturnValue:
 @blueprint.get("/cron/jobs/<int:job_id>")
 def show_job(job_id: int) -> ResponseReturnValue:
     """One job."""
-    access.only_the_person()
+    access.person_or_own_session()
     with desk().database.read() as session:
         return jsonify(shapes.job(jobs.get(session, job_id)))
 

@@ -75,7 +75,8 @@ _QUERIES = {
     "status.show_audit": ("kind", "job", "limit"),
 }
 _SUCCESS = {
-    "jobs.make_job": ("201",),
+    "jobs.make_job": ("201", "202"),
+    "projects.remove_project": ("200", "202"),
     "jobs.run_job": ("200", "202"),
     "jobs.wake_job": ("202",),
     "runs.abort_run": ("202",),

@@ -3,6 +3,7 @@
 from flask import Blueprint, jsonify
 from flask.typing import ResponseReturnValue
 
+from scheduler import proposals
 from scheduler.drafts import existing_folder
 from store import projects
 from store.errors import Invalid
@@ -36,7 +37,11 @@ def add_project() -> ResponseReturnValue:
 
 @blueprint.delete("/projects/<int:project_id>")
 def remove_project(project_id: int) -> ResponseReturnValue:
-    """Forgets the project; its folder stays as it is."""
-    access.only_the_person()
+    """Forgets the project; its folder stays as it is.  Asked for by a session it is a proposal."""
+    session_id = access.person_or_own_session()
+    if session_id is not None:
+        why = str(asked.body().get("why") or "")
+        card = desk().database.write(lambda session: proposals.propose_removal(session, project_id, why, session_id))
+        return jsonify({"cardId": card.id, "status": "pending"}), 202
     desk().database.write(lambda session: projects.remove(session, project_id))
     return jsonify({"id": project_id, "removed": True})

@@ -19,7 +19,7 @@ MOST_LOG_BYTES = 1024 * 1024
 @blueprint.get("/cron/runs")
 def list_runs() -> ResponseReturnValue:
     """Runs, newest first; of one job, in one state, since a time."""
-    access.only_the_person()
+    access.person_or_own_session()
     with desk().database.read() as session:
         rows = runs.listing(
             session,
@@ -35,7 +35,7 @@ def list_runs() -> ResponseReturnValue:
 @blueprint.get("/cron/runs/<int:run_id>")
 def show_run(run_id: int) -> ResponseReturnValue:
     """One run with its evidence."""
-    access.only_the_person()
+    access.person_or_own_session()
     with desk().database.read() as session:
         return jsonify(shapes.run_in_full(runs.get(session, run_id)))
 

@@ -21,7 +21,7 @@ def health() -> ResponseReturnValue:
 @blueprint.get("/cron/status")
 def show_status() -> ResponseReturnValue:
     """Counters of jobs, runs and heals, and the state of the scheduler."""
-    access.only_the_person()
+    access.person_or_own_session()
     with desk().database.read() as session:
         counters = _counters(session)
     return jsonify({"version": desk().version, "schedulerState": "stopped", **counters, **desk().facts()})
