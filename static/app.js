@@ -112,6 +112,7 @@ function move(step) {
 }
 
 function press(key) {
+  if (document.querySelector("#pane[aria-busy]")) return true;
   const row = rows().find((one) => one.contains(document.activeElement));
   const verb = row && row.querySelector(`[data-verb="${key}"]`);
   const target = verb || document.querySelector(`[data-key="${key}"]`);
@@ -245,6 +246,8 @@ document.addEventListener("ask-close", () => {
 
 document.addEventListener("htmx:after:swap", () => {
   openDialog();
+  // After a decision the next card is there, and has the focus.
+  if (document.querySelector("#decided") && document.activeElement === document.body) (document.querySelector("#pane-title") || document.querySelector("#content")).focus();
   for (const log of document.querySelectorAll("pre[data-live]")) follow(log);
   const toasts = document.querySelectorAll("#toasts .toast");
   for (const old of [...toasts].slice(0, -3)) old.remove();
@@ -256,16 +259,33 @@ document.addEventListener("htmx:after:swap", () => {
   }
 });
 
+// One answer at a time: what is being sent is not sent again (htmx would queue it).
+
+for (const kind of ["click", "submit"]) {
+  const busy = kind === "submit" ? "form[aria-busy], #pane[aria-busy] form" : "button[aria-busy], #pane[aria-busy] button[hx-post]";
+  document.addEventListener(kind, (event) => {
+    if (!event.target.closest(busy)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }, true);
+}
+
 document.addEventListener("htmx:before:request", (event) => {
   const source = event.detail.ctx && event.detail.ctx.sourceElement;
   if (!source) return;
   if (source.getAttribute("hx-target") === "#dialog") opener = source.id;
-  if (source.matches("button, form")) source.setAttribute("aria-busy", "true");
+  if (!source.matches("button, form")) return;
+  source.setAttribute("aria-busy", "true");
+  const pane = source.closest("#pane");
+  if (pane && source.getAttribute("hx-post")) pane.setAttribute("aria-busy", "true");
 });
 
 document.addEventListener("htmx:finally:request", (event) => {
   const source = event.detail.ctx && event.detail.ctx.sourceElement;
-  if (source) source.removeAttribute("aria-busy");
+  if (!source) return;
+  source.removeAttribute("aria-busy");
+  const pane = document.querySelector("#pane[aria-busy]");
+  if (pane && pane.contains(source)) pane.removeAttribute("aria-busy");
 });
 
 document.addEventListener("htmx:sse:error", () => document.body.classList.add("offline"));

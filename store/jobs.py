@@ -105,6 +105,13 @@ def earliest_slot(session: Session) -> datetime | None:
     )
 
 
+def next_to_run(session: Session) -> Job | None:
+    """The active job whose slot comes first."""
+    return session.scalar(
+        select(Job).where(Job.next_run_at.is_not(None), Job.id.in_(active())).order_by(Job.next_run_at).limit(1)
+    )
+
+
 def resuming(session: Session, at: datetime) -> Sequence[Job]:
     """Jobs whose person's pause was to end at or before `at`."""
     return session.scalars(select(Job).where(Job.person_paused_until <= at)).all()

@@ -119,6 +119,21 @@ def _held(job: Job) -> State | None:
     return State("Paused by the crash brake", "warn") if job.breaker_paused_at else None
 
 
+KINDS = {
+    "cron.failure_alert": "Failure",
+    "cron.failure_heal": "Escalation",
+    "cron.run_approval": "Approval",
+    "cron.create": "New job",
+    "project.delete": "Project",
+    "heal.needs_you": "Needs you",
+    "heal.proposal": "Proposal",
+    "run.stuck": "Stuck",
+    "scheduler.notice": "Notice",
+}
+"""What a card is about, by its kind."""
+
+CLEARED = {"the job ran green": "the job succeeded", "fixed by a heal": "a heal fixed the job"}
+
 ORIGINS = {
     "heal": "A heal",
     "job": "A scheduled job",

@@ -102,10 +102,9 @@ def test_escalation_keys_start_nothing_by_enter(seat: Seat, tmp_path: Path) -> N
 def test_a_run_that_asks_first_is_approved_in_the_inbox(seat: Seat, tmp_path: Path) -> None:
     words = ("--name", "asks first", "--command", "echo x > ran", "--cwd", str(tmp_path), "--require-approval")
     assert seat.app.run("jobs", "add", *words, "--at", "in 1s", "--no-healing").code == 0
+    seat.app.until(lambda: [one for one in seat.app.json("inbox", "list") if one["title"] == "Run asks first?"])
     page = seat.go("/inbox")
-    card = page.locator("[data-testid=card]", has_text="Run asks first?")
-    expect(card).to_be_visible(timeout=20_000)
-    card.click()
+    page.locator("[data-testid=card]", has_text="Run asks first?").click()
     expect(page.locator("[data-testid=pane]")).to_contain_text("echo x > ran")
     page.wait_for_load_state()
     assert not (tmp_path / "ran").exists()

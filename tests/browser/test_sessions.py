@@ -12,18 +12,11 @@ from support.serving import Served
 pytestmark = pytest.mark.timeout(180)
 
 KEY = "sk-ant-canary-0123456789abcdef"
-SCRIPT = [
-    [text("I look at it."), call("read", file_path="notes.txt")],
-    [text("It says <b>blue</b>.")],
-    [text("Still blue.")],
-    Fault(slow_secs=60),
-    [text("The script ends with 7.")],
-]
 
 
 @pytest.fixture(scope="module")
 def claude() -> Iterator[ClaudeServer]:
-    with ClaudeServer(SCRIPT) as server:
+    with ClaudeServer([[text("Hello.")]]) as server:
         yield server
 
 
@@ -37,7 +30,15 @@ def running(tmp_path_factory: pytest.TempPathFactory, claude: ClaudeServer) -> I
 
 
 @pytest.mark.mission("O5")
-def test_a_session_is_started_and_goes_on_in_two_windows(seat: Seat, tmp_path: Path) -> None:
+def test_a_session_is_started_and_goes_on_in_two_windows(seat: Seat, claude: ClaudeServer, tmp_path: Path) -> None:
+    claude.play(
+        [
+            [text("I look at it."), call("read", file_path="notes.txt")],
+            [text("It says <b>blue</b>.")],
+            [text("Still blue.")],
+            Fault(slow_secs=60),
+        ]
+    )
     (tmp_path / "notes.txt").write_text("blue\n")
     seat.app.run("projects", "add", str(tmp_path), "--name", "notes")
     page = seat.go("/sessions")
@@ -69,7 +70,8 @@ def test_a_session_is_started_and_goes_on_in_two_windows(seat: Seat, tmp_path: P
 
 
 @pytest.mark.mission("O11")
-def test_fix_with_ai_is_filled_in_and_holds_the_job(seat: Seat, tmp_path: Path) -> None:
+def test_fix_with_ai_is_filled_in_and_holds_the_job(seat: Seat, claude: ClaudeServer, tmp_path: Path) -> None:
+    claude.play([[text("The script ends with 7.")]])
     words = ("--name", "by hand", "--command", "echo no such table >&2; exit 7", "--schedule", "0 0 1 1 *")
     job = seat.app.run("jobs", "add", *words, "--project", str(tmp_path), "--no-healing").out.strip()
     seat.app.run("jobs", "run", job)

@@ -92,6 +92,11 @@ class ClaudeServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
+    def play(self, script: Sequence[Any]) -> None:
+        """Answers by another script from now on."""
+        with self._lock:
+            self._script, self._turn = list(script), 0
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
