@@ -19,6 +19,7 @@ from desktop.paths import Paths
 from desktop.version import VERSION
 from desktop.web_server import WebServer
 from heal.attending import WORKER, Attending, Surgery
+from heal.by_hand import ByHand
 from heal.closings import Closings
 from heal.evidence import Failure, examine
 from heal.files import HealFiles
@@ -115,20 +116,18 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
     attending = Attending(database, files, ground.surroundings, Surgery(WORKER, office, paths.workspace), threads.spawn)
     closings = Closings(database, runs, attending, files)
     medic = Medic(database, attending, files, lambda: _rules(ground))
-    treatment = Treatment(
-        Clinic(
-            database=database,
-            runs=runs,
-            files=files,
-            attending=attending,
-            closings=closings,
-            medic=medic,
-            sessions=sessions,
-            surroundings=ground.surroundings,
-            secrets=ground.secrets,
-            private=_private(paths),
-            workspace=paths.workspace,
-        )
+    clinic = Clinic(
+        database=database,
+        runs=runs,
+        files=files,
+        attending=attending,
+        closings=closings,
+        medic=medic,
+        sessions=sessions,
+        surroundings=ground.surroundings,
+        secrets=ground.secrets,
+        private=_private(paths),
+        workspace=paths.workspace,
     )
 
     toaster = _toaster(ground, medic)
@@ -155,7 +154,8 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         environment=ground.environment,
         engine=Engine(
             runs=runs,
-            treatment=treatment,
+            treatment=Treatment(clinic),
+            by_hand=ByHand(clinic),
             sessions=sessions,
             feed=feed,
             keychain=Keychain(ground.access.store, ground.access.test),

@@ -30,6 +30,7 @@ from store import cards, events, heals, jobs, projects, runs
 from store.cards import NEEDS_YOU, PROPOSAL, Card
 from store.clock import now
 from store.database import Database
+from store.errors import Conflict
 from store.heals import Heal
 from store.jobs import Job
 from store.projects import Project
@@ -106,11 +107,14 @@ class Attending:
     # Opening
 
     def open(self, run: Run, job: Job) -> Patient:
-        """A session and a parked worker for the failed run.  Raises OSError, Refusal; then nothing stays behind."""
+        """A session and a parked worker for the failed run; nothing stays if that fails.
+
+        Raises OSError, Conflict `no_folder`.
+        """
         project = self._database.write(lambda session: self._project_of(session, job))
         folder = Path(project.folder_path)
         if not folder.is_dir():
-            raise FileNotFoundError(f"the project folder {folder} is gone")
+            raise Conflict(f"The project folder {folder} is gone; put it back, or change the job.", code="no_folder")
         session_id = self._database.write(lambda session: _begin(session, run, job, project))
         try:
             return self._spawn(run, job, folder, session_id)

@@ -1,13 +1,15 @@
 """The medic: decides on every final failure, oldest first, and opens what is to be healed."""
 
 import logging
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from heal import guards, moves
-from heal.attending import Attending
+from heal.attending import Attending, Patient
 from heal.files import HealFiles, folder_of, record_undo
 from heal.guards import Rules
 from heal.moves import Spawned
@@ -16,6 +18,7 @@ from store import cards, events, heals, jobs, runs
 from store.cards import ALERT, ESCALATION, Card
 from store.clock import now
 from store.database import Database
+from store.errors import Conflict, Refusal
 from store.heals import Heal
 from store.jobs import Job
 from store.runs import Run
@@ -23,6 +26,7 @@ from store.runs import Run
 log = logging.getLogger("cron-heal")
 
 TTL = timedelta(days=7)
+NO_START = "Could not start the fix session. Please try again."
 SILENT = ("heal_run", "secondary")
 """Decisions on failures that are no news to the person."""
 
@@ -35,6 +39,7 @@ class Medic:
         self._attending = attending
         self._files = files
         self._rules = rules
+        self._spawning = threading.Lock()
         self.on_failure: Callable[[Job, Run], None] = lambda _job, _run: None
 
     def step(self) -> bool:
@@ -77,13 +82,22 @@ class Medic:
 
     def _attend(self, heal: Heal) -> bool:
         if heal.status == "pending":
-            self._spawn(heal)
-            return True
+            with self._spawning:
+                return self._spawn_pending(heal.id)
         if heal.went_at is None:
             with self._database.read() as session:
                 is_busy = any(run.heal_id != heal.id for run in runs.active_of(session, heal.job_id))
             return not is_busy and self._attending.let_go(heal.id)
         return False
+
+    def _spawn_pending(self, heal_id: int) -> bool:
+        """Looks again: a heal by hand is pending for a moment, and starts its own session."""
+        with self._database.read() as session:
+            heal = heals.get(session, heal_id)
+        if heal.status != "pending" or heal.closing_reason is not None:
+            return False
+        self._spawn(heal)
+        return True
 
     def _spawn(self, heal: Heal) -> None:
         """pending → spawned.  A heal whose session cannot be started is closed, and that counts."""
@@ -92,35 +106,55 @@ class Medic:
         try:
             patient = self._attending.open(run, job)
         except Exception:
-            log.exception("[cron-heal] heal %d: its session could not be started", heal.id)
+            log.exception("[cron-heal] auto-fire spawn failed for job %d", job.id)
             self._database.write(lambda session: moves.request_close(session, heal.id, moves.SPAWN_FAILED))
             return
-        worker = patient.worker
-        facts = Spawned(patient.session_id, worker.pid, worker.start_time, worker.boot_id)
         self._attending.adopt(heal.id, patient)
-        if self._database.write(lambda session: moves.mark_spawned(session, heal.id, facts), urgent=True):
+        if self._database.write(lambda session: moves.mark_spawned(session, heal.id, _facts(patient)), urgent=True):
             log.info("[cron-heal] heal %d of job %d is at work (session %d)", heal.id, job.id, patient.session_id)
         else:
             self._attending.discard(patient)
 
-    def start_by_hand(self, job: Job, run: Run) -> int:
-        """Fix it: the session first, then the heal and the pause in one commit.  A failed spawn leaves no heal."""
-        patient = self._attending.open(run, job)
-        worker = patient.worker
-        facts = Spawned(patient.session_id, worker.pid, worker.start_time, worker.boot_id)
+    def start_by_hand(self, job: Job, run: Run) -> Heal:
+        """Fix it: the session, then the heal, then the pause, so that a pause never stands without its heal.
 
-        def change(session: Session) -> int:
-            heal = moves.insert(session, runs.get(session, run.id), jobs.get(session, job.id), is_manual=True)
-            moves.mark_spawned(session, heal.id, facts)
-            return heal.id
-
+        A failed spawn leaves no heal.  Raises Conflict `no_folder`, `spawn_failed`, `heal_open`,
+        `finalize_failed`, `stopped`.
+        """
         try:
-            heal_id = self._database.write(change, urgent=True)
-        except BaseException:
-            self._attending.discard(patient)
+            patient = self._attending.open(run, job)
+        except Refusal:
             raise
+        except Exception as error:
+            log.warning("[cron-heal] manual heal spawn failed for job %d %s", job.id, error)
+            raise Conflict(NO_START, code="spawn_failed") from error
+        with self._spawning:
+            try:
+                return self._record_by_hand(job, run, patient)
+            except BaseException:
+                self._attending.discard(patient)
+                raise
+
+    def _record_by_hand(self, job: Job, run: Run, patient: Patient) -> Heal:
+        def insert(session: Session) -> int:
+            if heals.open_for(session, job.id) is not None or heals.of_run(session, run.id) is not None:
+                raise Conflict("A heal is already at work on this job.", code="heal_open")
+            return moves.insert(session, runs.get(session, run.id), jobs.get(session, job.id), is_manual=True).id
+
+        heal_id = self._database.write(insert, urgent=True)
         self._attending.adopt(heal_id, patient)
-        return heal_id
+        try:
+            is_spawned = self._database.write(
+                lambda session: moves.mark_spawned(session, heal_id, _facts(patient)), urgent=True
+            )
+        except SQLAlchemyError as error:
+            log.warning("[cron-heal] manual heal finalize failed for job %d %s", job.id, error)
+            self._database.write(lambda session: moves.request_close(session, heal_id, moves.FINALIZE_FAILED))
+            raise Conflict(NO_START, code="finalize_failed") from error
+        if not is_spawned:
+            raise Conflict("The heal was stopped before it began.", code="stopped")
+        with self._database.read() as session:
+            return heals.get(session, heal_id)
 
 
 def decide(session: Session, run_id: int, rules: Rules) -> tuple[Run, str | None]:
@@ -207,6 +241,11 @@ def _escalate(session: Session, run: Run, job: Job) -> None:
         payload={"escalation": True, "jobId": job.id},
     )
     cards.post(session, card)
+
+
+def _facts(patient: Patient) -> Spawned:
+    worker = patient.worker
+    return Spawned(patient.session_id, worker.pid, worker.start_time, worker.boot_id)
 
 
 def is_aged(heal: Heal) -> bool:

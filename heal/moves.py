@@ -17,6 +17,7 @@ from store.sessions import Conversation
 SPAWN_FAILED = "auto-fire-spawn-failed"
 APP_RESTART = "app restart invalidated session token"
 TTL_EXPIRED = "TTL expired"
+FINALIZE_FAILED = "manual-heal-finalize-failed"
 NO_RESUME = "session ended without resume"
 HUNG = "hung session"
 STOPPED_BY_USER = "stopped by user"

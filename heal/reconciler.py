@@ -23,6 +23,11 @@ LOOK_EVERY_SECS = 60.0
 def reconcile(database: Database) -> None:
     """Requests the closings that Closings then finishes; pending heals that are young are spawned by the medic."""
     closed, lifted = database.write(_reconcile, urgent=True)
+    reasons = [reason for _, reason in closed]
+    log.info(
+        "[CronHeal] Reconciler abandoned %d spawned + %d aged-out pending heal_attempts on startup",
+        *(reasons.count(moves.APP_RESTART), reasons.count(moves.TTL_EXPIRED)),
+    )
     for heal_id, reason in closed:
         log.info("[CronHeal] heal %d is closed at start: %s", heal_id, reason)
     for job_id in lifted:

@@ -1,6 +1,5 @@
-"""What callers do with heals: prove, resume, start by hand, stop, show and undo."""
+"""What is done with a heal: its session proves and resumes, a person stops and undoes it."""
 
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from agent.sandbox import find_sandbox, private_within, refusal
-from agent.sessions import Opening, Sessions
+from agent.sessions import Sessions
 from agent.tools import Workspace
 from heal import moves, proof
 from heal.attending import Attending
@@ -21,18 +20,13 @@ from heal.proof import Outcome
 from scheduler import jobs as job_use_cases
 from scheduler.environment import Surroundings
 from scheduler.runs import Runs
-from scheduler.session_runs import project_of, workspace_of
-from store import events, heals, jobs, runs
-from store.clock import now
+from store import events, heals, jobs
 from store.database import Database
 from store.errors import Conflict, Forbidden
 from store.heals import Heal, Verification
 from store.jobs import Job
 from store.redaction import redact
 from store.runs import Run
-from store.sessions import Conversation
-
-log = logging.getLogger("cron-heal")
 
 NO_PROOF = "There is no proof that the fix works: use run_job or verify first, and change nothing afterwards."
 SIDE_EFFECTS = "A heal may not run this job for real (its effects are not declared harmless); use verify instead."
@@ -60,7 +54,7 @@ class Clinic:
 
 
 class Treatment:
-    """The use cases of heals; the web layer calls nothing else of this package."""
+    """The use cases of a heal that there is; heal.by_hand starts what a person wants."""
 
     def __init__(self, clinic: Clinic) -> None:
         self._database = clinic.database
@@ -68,12 +62,9 @@ class Treatment:
         self._files = clinic.files
         self._attending = clinic.attending
         self._closings = clinic.closings
-        self._medic = clinic.medic
-        self._sessions = clinic.sessions
         self._surroundings = clinic.surroundings
         self._secrets = clinic.secrets
         self._private = clinic.private
-        self._workspace = clinic.workspace
         self._before: dict[int, str] = {}
         self._lock = threading.Lock()
 
@@ -194,60 +185,6 @@ class Treatment:
 
     # A person's own
 
-    def start_by_hand(self, job_id: int) -> Heal:
-        """Fix it.  Raises NotFound, Conflict with a friendly sentence."""
-        with self._database.read() as session:
-            job = jobs.get(session, job_id)
-            run = runs.latest_failed(session, job_id)
-            _refuse_by_hand(session, job, run)
-        if run is None:
-            raise Conflict("This job has no failed run; there is nothing to fix.", code="no_failed_run")
-        try:
-            heal_id = self._medic.start_by_hand(job, run)
-        except OSError as error:
-            log.warning("[cron-heal] manual heal spawn failed for job %d %s", job_id, error)
-            raise Conflict("Could not start the fix session. Please try again.", code="spawn_failed") from error
-        with self._database.read() as session:
-            return heals.get(session, heal_id)
-
-    def start_session(self, project_id: int | None, title: str, prompt: str) -> int:
-        """An ordinary session in the project, or in the workspace; its id.  Raises what Sessions.start does."""
-        self._sessions.need_key()
-        known = project_id or self._database.write(lambda session: workspace_of(session, self._workspace).id)
-        return self._sessions.start(Opening(known, title, prompt))
-
-    def start_hand_fix(self, job_id: int, prompt: str) -> int:
-        """A session in which a person repairs the job; it pauses the job until it is archived.
-
-        Raises what Sessions.start does, and Conflict `heal_open`, `hand_fix_open`.
-        """
-        self._sessions.need_key()
-
-        def pause(session: Session, conversation: Conversation) -> None:
-            job = jobs.get(session, job_id)
-            _refuse_hand_fix(session, job)
-            job.paused_session_id, job.updated_at = conversation.id, now()
-            events.record(session, "job.paused", "person", job_id=job_id, session_id=conversation.id, reason="session")
-
-        with self._database.read() as session:
-            job = jobs.get(session, job_id)
-            _refuse_hand_fix(session, job)
-            run = runs.latest_failed(session, job_id)
-        project_id = self._database.write(lambda session: project_of(session, job, self._workspace))
-        opening = Opening(project_id, f"Fix {job.name}", prompt, job_id=job_id, run_id=run.id if run else None)
-        return self._sessions.start(opening, pause)
-
-    def archive(self, session_id: int) -> None:
-        """Puts a session away.  A heal that is still at work in it is abandoned, and its job goes on.
-
-        Raises NotFound, Conflict `session_archived`.
-        """
-        with self._database.read() as session:
-            heal = heals.of_session(session, session_id)
-        if heal is not None and heal.status in heals.OPEN:
-            self._closings.close_archived(heal)
-        self._sessions.archive(session_id)
-
     def undo(self, heal_id: int) -> dict[str, Any]:
         """Puts the files of a closed heal back.  Raises NotFound, Conflict while it works."""
         with self._database.read() as session:
@@ -280,26 +217,3 @@ class Treatment:
     def _folder_of_job(self, job: Job, folder: Path) -> Path:
         cwd = Path(self._surroundings.folder(job, str(folder)))
         return cwd if cwd.resolve().is_relative_to(folder.resolve()) else folder
-
-
-def _refuse_hand_fix(session: Session, job: Job) -> None:
-    heal = heals.open_for(session, job.id)
-    if heal is not None:
-        raise Conflict(f"Heal {heal.id} is at work on this job; stop it first, or let it finish.", code="heal_open")
-    if job.paused_session_id is not None:
-        raise Conflict(
-            f"Session {job.paused_session_id} repairs this job already; go on there.", code="hand_fix_open"
-        )
-
-
-def _refuse_by_hand(session: Session, job: Job, run: Run | None) -> None:
-    if job.target_type == "session":
-        raise Conflict("A session job is a conversation itself; open it and go on there.", code="session_job")
-    if job.run_mode == "one_off":
-        raise Conflict("A one-off job has had its only run; make a new one.", code="one_off")
-    if heals.open_for(session, job.id) is not None:
-        raise Conflict("A heal is already at work on this job.", code="heal_open")
-    if run is not None and heals.of_run(session, run.id) is not None:
-        raise Conflict(
-            f"A heal has already worked on run {run.id}; run the job once more, then try again.", code="already_healed"
-        )

@@ -10,6 +10,7 @@ from flask import current_app
 
 from agent.sessions import Sessions
 from agent.tokens import SessionTokens
+from heal.by_hand import ByHand
 from heal.files import HealFiles
 from heal.treatment import Treatment
 from scheduler.logs import LogFolder
@@ -36,6 +37,7 @@ class Engine:
 
     runs: Runs
     treatment: Treatment
+    by_hand: ByHand
     sessions: Sessions
     feed: Feed
     keychain: Keychain

@@ -26,6 +26,10 @@ from web.words import State
 
 blueprint = Blueprint("jobs", __name__)
 
+FIXED_AGAIN = (
+    "A heal has worked on this run before: an ordinary session with the file tools has been started, "
+    "and the job is not paused."
+)
 FILTERS = ("all", "failing", "healing", "paused", "running")
 LAST_RUNS = 12
 HISTORY = 50
@@ -298,8 +302,10 @@ def delete(job_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/jobs/<int:job_id>/heal")
 def fix_it(job_id: int) -> ResponseReturnValue:
-    heal = desk().running().treatment.start_by_hand(job_id)
-    return render_template("_toast.html", text="A heal session has been started.", tone="ok", link=f"/heals/{heal.id}")
+    started = desk().running().by_hand.fix(job_id)
+    if started.heal_id is None:
+        return toast(FIXED_AGAIN, link=f"/sessions/{started.session_id}")
+    return toast("A heal session has been started.", link=f"/heals/{started.heal_id}")
 
 
 @blueprint.post("/jobs/sample")

@@ -15,10 +15,10 @@ def start_session(prompt: str, *, project_id: int | None = None, job_id: int | N
     """
     if len(prompt) > MOST_CHARS:
         raise Invalid("prompt", f"prompt: is longer than {MOST_CHARS:,} characters; put it into a file of the project.")
-    treatment = desk().running().treatment
+    by_hand = desk().running().by_hand
     if job_id is not None:
-        return treatment.start_hand_fix(job_id, prompt)
-    return treatment.start_session(project_id, " ".join(prompt.split())[:TITLE_CHARS], prompt)
+        return by_hand.repair(job_id, prompt)
+    return by_hand.start_session(project_id, " ".join(prompt.split())[:TITLE_CHARS], prompt)
 
 
 def stop_session(session_id: int) -> None:

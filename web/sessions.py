@@ -195,7 +195,7 @@ def stop(session_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<int:session_id>/archive")
 def archive(session_id: int) -> ResponseReturnValue:
-    desk().running().treatment.archive(session_id)
+    desk().running().by_hand.archive(session_id)
     answer = make_response("")
     answer.headers["HX-Redirect"] = "/sessions"
     return answer

@@ -82,6 +82,6 @@ def part(template: str, view: Any) -> str:
     return render_template(template, view=view)
 
 
-def toast(text: str, tone: str = "ok") -> str:
-    """A message in the corner, sent along with any answer."""
-    return render_template("_toast.html", text=text, tone=tone)
+def toast(text: str, tone: str = "ok", link: str | None = None) -> str:
+    """A message in the corner, sent along with any answer; `link` is where it leads."""
+    return render_template("_toast.html", text=text, tone=tone, link=link)

@@ -62,9 +62,15 @@ def show(heal_id: int, *, as_diff: bool, as_json: bool) -> None:
 @click.argument("job_id", type=int)
 @json_option
 def start(job_id: int, *, as_json: bool) -> None:
-    """Fix it: open a heal for a job's last failed run."""
-    heal = Client().call("POST", f"/cron/jobs/{job_id}/heal")
-    print_json(heal) if as_json else print(heal["id"])
+    """Fix it: open a heal for a job's last failed run; prints its id."""
+    started = Client().call("POST", f"/cron/jobs/{job_id}/heal")
+    if as_json:
+        print_json(started)
+    elif started["healId"] is not None:
+        print(started["healId"])
+    else:
+        print(f"A heal has worked on this run before: session {started['sessionId']} looks at it with the file tools.")
+        print("The job is not paused.")
 
 
 @heals.command()

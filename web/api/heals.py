@@ -48,9 +48,16 @@ def show_diff(heal_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/cron/jobs/<int:job_id>/heal")
 def start_heal(job_id: int) -> ResponseReturnValue:
-    """Fix it: opens a heal by hand for the job's newest failed run."""
+    """Fix it: opens a heal by hand for the job's newest failed run.
+
+    A run that has been healed before gets an ordinary session: `healId` is null, and the job is not paused.
+    """
     access.only_the_person()
-    return jsonify(shapes.heal(desk().running().treatment.start_by_hand(job_id))), 202
+    started = desk().running().by_hand.fix(job_id)
+    with desk().database.read() as session:
+        heal = heals.get(session, started.heal_id) if started.heal_id is not None else None
+    facts = {"ok": True, "healId": started.heal_id, "sessionId": started.session_id, "isPaused": heal is not None}
+    return jsonify({**(shapes.heal(heal) if heal else {}), **facts}), 202
 
 
 @blueprint.post("/cron/heals/<int:heal_id>/undo")

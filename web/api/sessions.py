@@ -67,7 +67,7 @@ def stop(session_id: int) -> ResponseReturnValue:
 def archive(session_id: int) -> ResponseReturnValue:
     """Puts the session away; a job that it held still goes on."""
     access.only_the_person()
-    desk().running().treatment.archive(session_id)
+    desk().running().by_hand.archive(session_id)
     return _shape(session_id)
 
 
