@@ -77,10 +77,10 @@ class Patient:
     project: Path
     forbidden: tuple[Path, ...]
     token: str
+    began: float
+    heard: float
     worker: WorkerProcess = field(init=False)
     heal_id: int = 0
-    began: float = field(default_factory=time.monotonic)
-    heard: float = field(default_factory=time.monotonic)
     has_ended: bool = False
     is_ready: threading.Event = field(default_factory=threading.Event)
 
@@ -95,7 +95,9 @@ class Attending:
         surroundings: Surroundings,
         surgery: Surgery,
         spawn_thread: Callable[[str, Callable[[], None]], object],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._database = database
         self._files = files
         self._surroundings = surroundings
@@ -140,7 +142,7 @@ class Attending:
         if patient is None:
             return False
         if self._database.write(lambda session: moves.mark_gone(session, heal_id)):
-            patient.began = patient.heard = time.monotonic()
+            patient.began = patient.heard = self._clock()
             patient.worker.go()
         return True
 
@@ -152,7 +154,7 @@ class Attending:
         token = self._surgery.office.tokens.mint(session_id, f"heal:{job.id}", TOKEN_SECS)
         spec = self._spec(run, job, folder, session_id, token)
         forbidden = tuple(Path(path) for path in spec.forbidden)
-        patient = Patient(session_id, job.id, folder, forbidden, token)
+        patient = Patient(session_id, job.id, folder, forbidden, token, began=self._clock(), heard=self._clock())
         patient.worker = WorkerProcess(
             self._surgery.command,
             spec,
@@ -206,7 +208,7 @@ class Attending:
     # What a worker says
 
     def _hear(self, patient: Patient, line: dict[str, Any]) -> None:
-        patient.heard = time.monotonic()
+        patient.heard = self._clock()
         try:
             self._obey(patient, line)
         except Exception:
@@ -284,7 +286,7 @@ class Attending:
     # Hung sessions and ends
 
     def step(self) -> bool:
-        at = time.monotonic()
+        at = self._clock()
         with self._lock:
             patients = list(self._patients.values())
         for patient in patients:
@@ -300,7 +302,7 @@ class Attending:
         with self._lock:
             for patient in self._patients.values():
                 if patient.session_id == session_id:
-                    patient.heard = time.monotonic()
+                    patient.heard = self._clock()
 
     def _close_hung(self, patient: Patient) -> None:
         with self._database.read() as session:
