@@ -70,10 +70,7 @@ class App:
         Raises KeeperUnreachable when runs could not be started.
         """
         parts = self.parts
-        parts.database.start(parts.threads.spawn)
-        self._boot_id, was_clean = parts.database.write(
-            lambda session: boots.begin(session, version=VERSION, pid=os.getpid())
-        )
+        was_clean = parts.database.is_read_only or self._begin()
         if not parts.is_secondary:
             self._connect_keeper()
             # Only now: a heal cut short may have a run that the keeper has just told us of.
@@ -84,6 +81,14 @@ class App:
                 parts.threads.spawn(name, loop.run)
         parts.threads.spawn("cli server", parts.api.run)
         parts.threads.spawn("pages", parts.pages.run)
+        return was_clean
+
+    def _begin(self) -> bool:
+        database = self.parts.database
+        database.start(self.parts.threads.spawn)
+        self._boot_id, was_clean = database.write(
+            lambda session: boots.begin(session, version=VERSION, pid=os.getpid())
+        )
         return was_clean
 
     def stop(self) -> None:
@@ -101,7 +106,8 @@ class App:
             parts.sessions.end_all()
             parts.keeper.close()
         left = parts.threads.join(THREAD_ENDS_SECS, besides=("writer",))
-        parts.database.write(lambda session: boots.end(session, self._boot_id))
+        if not parts.database.is_read_only:
+            parts.database.write(lambda session: boots.end(session, self._boot_id))
         parts.database.close()
         if left:
             log.warning("[engine] these threads did not end in time: %s", ", ".join(left))

@@ -1,11 +1,16 @@
 """Where everything of one person's Cronmend lives."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
+
+from store.errors import Refusal
+
+INSTANCE = re.compile(r"[A-Za-z0-9-]{0,40}")
 
 
 @dataclass(frozen=True)
@@ -13,6 +18,8 @@ class Paths:
     """The data directory and what is in it (docs/architecture.md)."""
 
     home: Path
+    instance: str = ""
+    """The name of a secondary instance, which keeps a log and a window's storage of its own."""
 
     @property
     def database(self) -> Path:
@@ -41,7 +48,12 @@ class Paths:
 
     @property
     def app_log(self) -> Path:
-        return self.home / "app.log"
+        return self.home / (f"app-{self.instance}.log" if self.instance else "app.log")
+
+    @property
+    def window(self) -> Path:
+        """What the window's engine keeps."""
+        return self.home / (f"window-{self.instance}" if self.instance else "window")
 
     @property
     def address(self) -> Path:
@@ -54,10 +66,16 @@ class Paths:
 
 
 def data_paths(environment: Mapping[str, str] = os.environ) -> Paths:
-    """The data directory: CRONMEND_HOME, else where the system keeps a person's application data.  Makes nothing."""
+    """The data directory: CRONMEND_HOME, else where the system keeps a person's application data.  Makes nothing.
+
+    Raises Refusal when CRONMEND_INSTANCE_ID is no name.
+    """
     named = environment.get("CRONMEND_HOME")
     home = Path(named).expanduser() if named else Path(platformdirs.user_data_dir("cronmend", appauthor=False))
-    return Paths(home.absolute())
+    instance = environment.get("CRONMEND_INSTANCE_ID", "")
+    if not INSTANCE.fullmatch(instance):
+        raise Refusal("CRONMEND_INSTANCE_ID: use at most 40 letters, digits and dashes.", code="instance_id")
+    return Paths(home.absolute(), instance)
 
 
 def make_home(paths: Paths) -> None:

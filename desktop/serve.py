@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import filelock
@@ -23,7 +24,7 @@ from desktop.wiring import build
 from store.clock import iso, now
 from store.database import Damaged, back_up, backups, check, set_aside
 from store.errors import Conflict, Refusal
-from store.upgrade import upgrade
+from store.upgrade import HEAD, upgrade, version_of
 
 log = logging.getLogger("engine")
 
@@ -39,23 +40,51 @@ def serve(paths: Paths, *, port: int = 0, fresh: bool = False, in_window: bool =
     make_home(paths)
     hide_process()
     environment = {**os.environ, **take_from_environment(SECRET_VARIABLES)}
-    with data_lock(paths):
+    with _place(paths) as is_beside:
         open_log(paths.app_log, environment.get("CRONMEND_LOG_LEVELS", ""))
-        prepare_database(paths, fresh=fresh)
+        if is_beside:
+            _need_same_schema(paths)
+        else:
+            prepare_database(paths, fresh=fresh)
         try:
-            app = build(paths, environment, port)
+            app = build(paths, environment, port, is_beside=is_beside)
         except OSError as error:
             raise Refusal(f"--port: {port} cannot be used ({error.strerror}).", code="port", field="port") from error
-        _run(app, paths, in_window=in_window)
+        # The command line goes on finding the one that works.
+        published = contextlib.nullcontext() if is_beside else _published(app, paths)
+        _run(app, paths, published, in_window=in_window)
 
 
-def _run(app: App, paths: Paths, *, in_window: bool) -> None:
+@contextlib.contextmanager
+def _place(paths: Paths) -> Iterator[bool]:
+    """The data lock; a secondary instance may find it held, and is then beside the one that holds it."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(data_lock(paths))
+        except Conflict:
+            if not paths.instance:
+                raise
+            yield True
+        else:
+            yield False
+
+
+def _need_same_schema(paths: Paths) -> None:
+    if (version := version_of(paths.database)) != HEAD:
+        raise Refusal(
+            f"The running Cronmend is of another version (schema {version}, this one knows {HEAD}); "
+            "start both from the same installation.",
+            code="database_version",
+        )
+
+
+def _run(app: App, paths: Paths, published: AbstractContextManager[None], *, in_window: bool) -> None:
     ending = threading.Event()
     handle = app.parts.handle
     handle.quit = ending.set
     _end_on_signal(lambda: handle.quit())  # noqa: PLW0108 - a window changes what quitting is
     was_clean = app.start()
-    with _published(app, paths):
+    with published:
         print(f"Cronmend is running at {app.parts.desk.login_url()}", flush=True)
         log.info("[engine] started, version %s, at %s", VERSION, app.parts.pages.url)
         if not was_clean:

@@ -33,7 +33,8 @@ def _wishes(app: App) -> Wishes:
         return str(desk.facts()["settings"]["CRONMEND_CLOSE"]["value"])
 
     def save(width: int, height: int) -> None:
-        desk.database.write(lambda session: settings.store(session, "CRONMEND_WINDOW", f"{width}x{height}"))
+        if not desk.database.is_read_only:
+            desk.database.write(lambda session: settings.store(session, "CRONMEND_WINDOW", f"{width}x{height}"))
 
     return Wishes(rule, lambda: desk.feed.say("ask-close"), save, desk.running().painted)
 
@@ -45,6 +46,5 @@ def _look(app: App) -> Look:
 
 
 def _storage(paths: Paths) -> Path:
-    folder = paths.home / "window"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    paths.window.mkdir(mode=0o700, exist_ok=True)
+    return paths.window

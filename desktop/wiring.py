@@ -40,6 +40,7 @@ from scheduler.session_runs import SessionRuns
 from store import settings
 from store.clock import iso
 from store.database import Database
+from store.errors import Secondary
 from store.settings import Value
 from web.api.app import create_app
 from web.desk import Desk, Engine, Keychain
@@ -95,12 +96,15 @@ class _Ground:
 
     @property
     def is_secondary(self) -> bool:
-        return bool(self.environment.get("CRONMEND_INSTANCE_ID"))
+        return bool(self.paths.instance)
 
 
-def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
-    """Makes the app; nothing runs yet.  Raises OSError when the port is taken."""
-    ground = _lay_ground(paths, environment)
+def build(paths: Paths, environment: Mapping[str, str], port: int = 0, *, is_beside: bool = False) -> App:
+    """Makes the app; nothing runs yet.  `is_beside`: another one works on the data, so this one only reads them.
+
+    Raises OSError when the port is taken.
+    """
+    ground = _lay_ground(paths, environment, is_beside=is_beside)
     database, threads = ground.database, ground.threads
     keeper = KeeperLink(paths.keeper, KEEPER, threads.spawn)
     api, pages = WebServer(0, API_THREADS), WebServer(port, PAGE_THREADS)
@@ -152,6 +156,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
         control_token=ground.control_token,
         tokens=ground.tokens,
         environment=ground.environment,
+        is_secondary=ground.is_secondary,
         engine=Engine(
             runs=runs,
             treatment=Treatment(clinic),
@@ -194,8 +199,8 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0) -> App:
     return app
 
 
-def _lay_ground(paths: Paths, environment: Mapping[str, str]) -> _Ground:
-    database = Database(paths.database)
+def _lay_ground(paths: Paths, environment: Mapping[str, str], *, is_beside: bool) -> _Ground:
+    database = Database(paths.database, refuse_writes=Secondary if is_beside else None)
 
     def present_settings() -> Mapping[str, Value]:
         with database.read() as session:

@@ -29,10 +29,10 @@ class Damaged(Refusal):
 class Database:
     """Readers from a pool, each in its own short transaction; one writer thread."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, refuse_writes: Callable[[], Refusal] | None = None) -> None:
         self.path = path
-        self.read_only = read_only
-        self._engine = _engine(path, read_only=read_only)
+        self._refuse_writes = refuse_writes
+        self._engine = _engine(path, read_only=refuse_writes is not None)
         self.writer = Writer(self._engine)
 
     @contextlib.contextmanager
@@ -44,12 +44,14 @@ class Database:
             session.expunge_all()
 
     def write(self, change: Callable[[Session], T], *, urgent: bool = False) -> T:
-        """See Writer.write.  Raises Refusal on a database that was opened to read only."""
-        if self.read_only:
-            raise Refusal(
-                "Cronmend is not running, and this needs it. Start it with: cronmend serve", code="not_running"
-            )
+        """See Writer.write.  Raises the refusal of a database that was opened to be read only."""
+        if self._refuse_writes is not None:
+            raise self._refuse_writes()
         return self.writer.write(change, urgent=urgent)
+
+    @property
+    def is_read_only(self) -> bool:
+        return self._refuse_writes is not None
 
     def start(self, spawn_thread: Callable[[str, Callable[[], None]], threading.Thread]) -> None:
         self._thread = spawn_thread("writer", self.writer.run)

@@ -37,3 +37,19 @@ class Forbidden(Refusal):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="forbidden")
+
+
+class NotRunning(Refusal):
+    """Only a running app can do it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Cronmend is not running, and this needs it. Start it with: cronmend serve", code="not_running"
+        )
+
+
+class Secondary(Conflict):
+    """A second instance leaves it to the first."""
+
+    def __init__(self) -> None:
+        super().__init__("This is a second instance: it shows, and runs, heals and decides nothing.", code="secondary")

@@ -4,9 +4,10 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import current_app
+from sqlalchemy.orm import Session
 
 from agent.sessions import Sessions
 from agent.tokens import SessionTokens
@@ -16,11 +17,12 @@ from heal.treatment import Treatment
 from scheduler.logs import LogFolder
 from scheduler.runs import Runs
 from store.database import Database
-from store.errors import Refusal
+from store.errors import NotRunning, Secondary
 from web.door import Door
 from web.feed import Feed
 
 EXTENSION = "cronmend"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Desk:
     tokens: SessionTokens = field(default_factory=SessionTokens)
     door: Door = field(default_factory=Door)
     engine: Engine | None = None
+    is_secondary: bool = False
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     facts: Callable[[], dict[str, Any]] = dict
     """What the app knows of itself beyond the database: scheduler state, last tick, settings with their origin."""
@@ -74,10 +77,20 @@ class Desk:
     def running(self) -> Engine:
         """The engine; raises Refusal `not_running`."""
         if self.engine is None:
-            raise Refusal(
-                "Cronmend is not running, and this needs it. Start it with: cronmend serve", code="not_running"
-            )
+            raise NotRunning
         return self.engine
+
+    def acting(self) -> Engine:
+        """The engine that runs and heals; raises Refusal `not_running`, Conflict `secondary`."""
+        if self.is_secondary:
+            raise Secondary
+        return self.running()
+
+    def decide(self, change: Callable[[Session], T]) -> T:
+        """Database.write for a person's decision; raises Conflict `secondary`."""
+        if self.is_secondary:
+            raise Secondary
+        return self.database.write(change)
 
     @property
     def feed(self) -> Feed:

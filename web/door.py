@@ -7,7 +7,6 @@ import threading
 import time
 
 KEY_SECS = 60.0
-COOKIE = "cronmend_session"
 MOST_SESSIONS = 64
 
 

@@ -8,7 +8,6 @@ from flask.typing import ResponseReturnValue
 
 from store.errors import Forbidden, Refusal
 from web.desk import desk
-from web.door import COOKIE
 
 TOKEN = "X-CSRF-Token"  # noqa: S105 - the header's name
 OPEN_PATHS = ("/static/", "/health")
@@ -28,7 +27,7 @@ def admit() -> ResponseReturnValue | None:
     key = request.args.get("k")
     if key is not None and request.method == "GET":
         return _log_in(key)
-    session = request.cookies.get(COOKIE, "")
+    session = request.cookies.get(_cookie(), "")
     if not desk().door.knows(session):
         raise Refusal("This page needs a login. Open Cronmend with its command: cronmend", code="unauthorized")
     g.session, g.guard = session, desk().door.guard_of(session)
@@ -53,12 +52,17 @@ def _check_origin() -> None:
         raise Forbidden("Another site may not use this page.")
 
 
+def _cookie() -> str:
+    """Browsers keep one set of cookies for all ports of an address, and there may be two instances."""
+    return f"cronmend_session_{request.environ['SERVER_PORT']}"
+
+
 def _log_in(key: str) -> ResponseReturnValue:
     session = desk().door.redeem(key)
     if session is None:
         raise Refusal("This login link has been used or is too old. Run cronmend again.", code="unauthorized")
     answer = redirect(request.path)
-    answer.set_cookie(COOKIE, session, httponly=True, samesite="Strict")
+    answer.set_cookie(_cookie(), session, httponly=True, samesite="Strict")
     return answer
 
 

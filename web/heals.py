@@ -92,13 +92,13 @@ def diff(heal_id: int) -> ResponseReturnValue:
 def stop(heal_id: int) -> ResponseReturnValue:
     with desk().database.read() as session:
         heal = heals.get(session, heal_id)
-    job = desk().running().treatment.resume_by_person(heal.job_id)
+    job = desk().acting().treatment.resume_by_person(heal.job_id)
     return toast(f"The heal is stopped; {job.name} is back on its schedule.")
 
 
 @blueprint.post("/heals/<int:heal_id>/undo")
 def undo(heal_id: int) -> ResponseReturnValue:
-    answer = desk().running().treatment.undo(heal_id)
+    answer = desk().acting().treatment.undo(heal_id)
     back, kept = len(answer["restored"]), answer["kept"]
     said = f"{back} {'file is' if back == 1 else 'files are'} as before the heal."
     return toast(said + (f" Changed since and left alone: {', '.join(kept)}." if kept else ""))

@@ -101,21 +101,21 @@ def resolve(card_id: int) -> ResponseReturnValue:
     if kind not in ("approve", "reject", "dismiss"):
         raise NotFound("decision", kind)
     reason = request.form.get("reason", "").strip() or None
-    desk().database.write(lambda session: decisions.decide(session, card_id, kind, reason))
+    desk().decide(lambda session: decisions.decide(session, card_id, kind, reason))
     return _decided(card_id)
 
 
 @blueprint.post("/inbox/<int:card_id>/snooze")
 def snooze(card_id: int) -> ResponseReturnValue:
     until = words.in_an_hour()
-    desk().database.write(lambda session: cards.snooze(session, card_id, until))
+    desk().decide(lambda session: cards.snooze(session, card_id, until))
     return _decided(card_id)
 
 
 @blueprint.post("/inbox/<int:card_id>/reopen")
 def reopen(card_id: int) -> ResponseReturnValue:
     """Undo: what was dismissed or snoozed is open again."""
-    desk().database.write(lambda session: cards.reopen(session, card_id))
+    desk().decide(lambda session: cards.reopen(session, card_id))
     answer = make_response("")
     answer.headers["HX-Location"] = f"/inbox/{card_id}"
     return answer

@@ -267,7 +267,7 @@ def _projects() -> tuple[Project, ...]:
 
 @blueprint.post("/jobs/<int:job_id>/run")
 def run_now(job_id: int) -> ResponseReturnValue:
-    run_id = desk().running().runs.start(job_id, "manual")
+    run_id = desk().acting().runs.start(job_id, "manual")
     return render_template("_toast.html", text=f"Run {run_id} has been started.", tone="ok", link=f"/runs/{run_id}")
 
 
@@ -279,7 +279,7 @@ def pause(job_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/jobs/<int:job_id>/resume")
 def resume(job_id: int) -> ResponseReturnValue:
-    job = desk().running().treatment.resume_by_person(job_id)
+    job = desk().acting().treatment.resume_by_person(job_id)
     return toast(f"{job.name} is back on its schedule.")
 
 
@@ -302,7 +302,7 @@ def delete(job_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/jobs/<int:job_id>/heal")
 def fix_it(job_id: int) -> ResponseReturnValue:
-    started = desk().running().by_hand.fix(job_id)
+    started = desk().acting().by_hand.fix(job_id)
     if started.heal_id is None:
         return toast(FIXED_AGAIN, link=f"/sessions/{started.session_id}")
     return toast("A heal session has been started.", link=f"/heals/{started.heal_id}")
@@ -313,7 +313,7 @@ def make_sample() -> ResponseReturnValue:
     """The sample job, started at once so that its heal can be watched."""
     fields = write_sample(sample_folder())
     job = desk().database.write(lambda session: use_cases.create(session, fields))
-    desk().running().runs.start(job.id, "manual")
+    desk().acting().runs.start(job.id, "manual")
     answer = make_response("")
     answer.headers["HX-Redirect"] = f"/jobs/{job.id}"
     return answer

@@ -15,7 +15,7 @@ def start_session(prompt: str, *, project_id: int | None = None, job_id: int | N
     """
     if len(prompt) > MOST_CHARS:
         raise Invalid("prompt", f"prompt: is longer than {MOST_CHARS:,} characters; put it into a file of the project.")
-    by_hand = desk().running().by_hand
+    by_hand = desk().acting().by_hand
     if job_id is not None:
         return by_hand.repair(job_id, prompt)
     return by_hand.start_session(project_id, " ".join(prompt.split())[:TITLE_CHARS], prompt)
@@ -27,6 +27,6 @@ def stop_session(session_id: int) -> None:
         sessions.get(session, session_id)
         heal = heals.of_session(session, session_id)
     if heal is not None and heal.status in heals.OPEN:
-        desk().running().treatment.resume_by_person(heal.job_id)
+        desk().acting().treatment.resume_by_person(heal.job_id)
     else:
-        desk().running().sessions.stop(session_id)
+        desk().acting().sessions.stop(session_id)

@@ -191,5 +191,5 @@ def _stream(text: str) -> Stream:
 
 @blueprint.post("/runs/<int:run_id>/stop")
 def stop(run_id: int) -> ResponseReturnValue:
-    desk().running().runs.abort(run_id, "stopped by the person")
+    desk().acting().runs.abort(run_id, "stopped by the person")
     return toast(f"Run {run_id} is being stopped.")

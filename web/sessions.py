@@ -159,7 +159,7 @@ def _number(name: str) -> int | None:
 
 def _why_not() -> str | None:
     try:
-        desk().running().sessions.need_key()
+        desk().acting().sessions.need_key()
     except Refusal as refusal:
         return refusal.message
     return None
@@ -181,7 +181,7 @@ def send(session_id: int) -> ResponseReturnValue:
     text = request.form.get("text", "").strip()
     if not text:
         raise Invalid("text", "Write something first.")
-    desk().running().sessions.send(session_id, text)
+    desk().acting().sessions.send(session_id, text)
     answer = make_response("")
     answer.headers["HX-Trigger"] = "said"
     return answer
@@ -195,7 +195,7 @@ def stop(session_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<int:session_id>/archive")
 def archive(session_id: int) -> ResponseReturnValue:
-    desk().running().by_hand.archive(session_id)
+    desk().acting().by_hand.archive(session_id)
     answer = make_response("")
     answer.headers["HX-Redirect"] = "/sessions"
     return answer

@@ -56,7 +56,7 @@ def save(name: str) -> ResponseReturnValue:
 @blueprint.post("/settings/key")
 def save_key() -> ResponseReturnValue:
     """The model key goes into the system's keychain and nowhere else."""
-    desk().running().keychain.store(request.form.get("key", "").strip())
+    desk().acting().keychain.store(request.form.get("key", "").strip())
     answer = make_response(toast("The key is in the system's keychain. New heals use it."))
     answer.headers["HX-Trigger"] = "settings-changed"
     return answer
@@ -64,7 +64,7 @@ def save_key() -> ResponseReturnValue:
 
 @blueprint.post("/settings/key/test")
 def test_key() -> ResponseReturnValue:
-    said = desk().running().keychain.test()
+    said = desk().acting().keychain.test()
     return toast(said, "ok" if said.startswith("The key works") else "bad")
 
 

@@ -23,14 +23,14 @@ def serve(port: int, *, fresh: bool) -> None:
 
 def open_window() -> None:
     """Opens the window; a running app raises its own, or says where its pages are."""
-    client = Client()
-    if client.is_running():
+    client, paths = Client(), data_paths()
+    if not paths.instance and client.is_running():
         answer = client.call("POST", "/app/activate")
         print("Cronmend is open already." if answer["raised"] else f"Cronmend is running at {answer['url']}")
         return
     from desktop.serve import serve as run_app  # noqa: PLC0415 - the engine
 
-    run_app(data_paths(), in_window=True)
+    run_app(paths, in_window=True)
 
 
 @click.command()

@@ -9,10 +9,9 @@ from urllib.parse import urlencode, urlsplit
 
 from desktop.paths import Paths, data_paths
 from desktop.version import VERSION
-from store.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
+from store.errors import Conflict, Forbidden, Invalid, NotFound, NotRunning, Refusal
 
 CALL_SECS = 60.0
-NOT_RUNNING = "Cronmend is not running, and this needs it. Start it with: cronmend serve"
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class _Closed:
         from web.api.app import create_app  # noqa: PLC0415
         from web.desk import Desk  # noqa: PLC0415
 
-        database = Database(paths.database, read_only=True)
+        database = Database(paths.database, refuse_writes=NotRunning)
         files = HealFiles(database, UndoFolder(paths.undo))
         desk = Desk(database, LogFolder(paths.logs), files, VERSION, control_token="reading")  # noqa: S106 - opens nothing
         self._client = create_app(desk).test_client()
@@ -99,7 +98,7 @@ class Client:
     def need_running(self) -> None:
         """Raises Refusal `not_running` before anything is prepared for an app that is not there."""
         if not self.is_running():
-            raise Refusal(NOT_RUNNING, code="not_running")
+            raise NotRunning
 
     def raw(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Answer:
         """The whole answer; raises the refusal that the server sent."""
@@ -121,7 +120,7 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 raise Refusal(f"Cronmend does not answer ({error}).", code="no_answer") from error
         if method != "GET":
-            raise Refusal(NOT_RUNNING, code="not_running")
+            raise NotRunning
         if not self.paths.database.exists():
             raise Refusal(f"There is nothing in {self.paths.home} yet. Start with: cronmend serve", code="not_running")
         self._door = _Closed(self.paths)

@@ -53,7 +53,7 @@ def start_heal(job_id: int) -> ResponseReturnValue:
     A run that has been healed before gets an ordinary session: `healId` is null, and the job is not paused.
     """
     access.only_the_person()
-    started = desk().running().by_hand.fix(job_id)
+    started = desk().acting().by_hand.fix(job_id)
     with desk().database.read() as session:
         heal = heals.get(session, started.heal_id) if started.heal_id is not None else None
     facts = {"ok": True, "healId": started.heal_id, "sessionId": started.session_id, "isPaused": heal is not None}
@@ -64,4 +64,4 @@ def start_heal(job_id: int) -> ResponseReturnValue:
 def undo_heal(heal_id: int) -> ResponseReturnValue:
     """Puts the heal's files back as they were; names those that were changed since and stay."""
     access.only_the_person()
-    return jsonify(desk().running().treatment.undo(heal_id))
+    return jsonify(desk().acting().treatment.undo(heal_id))

@@ -50,10 +50,10 @@ def resolve_card(card_id: int) -> ResponseReturnValue:
     reason = body.get("reason")
     if kind == "snooze":
         until = _until(body)
-        card = desk().database.write(lambda session: cards.snooze(session, card_id, until))
+        card = desk().decide(lambda session: cards.snooze(session, card_id, until))
     else:
         said = str(reason) if reason else None
-        card = desk().database.write(lambda session: decisions.decide(session, card_id, kind, said))
+        card = desk().decide(lambda session: decisions.decide(session, card_id, kind, said))
     return jsonify(shapes.card(card))
 
 

@@ -85,9 +85,9 @@ def toggle_job(job_id: int) -> ResponseReturnValue:
         raise Invalid("isActive", "isActive: must be true or false.")
     if heal is not None:
         said = (_text(body, "rootCause"), _text(body, "fix"))
-        job = desk().running().treatment.resume(heal, said, wanted=wanted)
+        job = desk().acting().treatment.resume(heal, said, wanted=wanted)
     elif wanted:
-        job = desk().running().treatment.resume_by_person(job_id)
+        job = desk().acting().treatment.resume_by_person(job_id)
     else:
         until = _until(job_id, body)
         job = desk().database.write(lambda session: use_cases.pause(session, job_id, until))
@@ -117,7 +117,7 @@ def _until(job_id: int, body: dict[str, Any]) -> Any:
 def run_job(job_id: int) -> ResponseReturnValue:
     """Runs the job now and waits for its end: 200 with the outcome, or 202 while it still runs (follow it)."""
     heal = access.heal_of(job_id)
-    engine = desk().running()
+    engine = desk().acting()
     followed = asked.number("follow")
     if followed is not None:
         _check_followed(followed, job_id, heal)
@@ -167,7 +167,7 @@ def verify_job(job_id: int) -> ResponseReturnValue:
     heal = access.heal_of(job_id)
     if heal is None:
         raise Conflict("Only a heal session verifies; use run to run the job.", code="not_a_heal")
-    return jsonify(desk().running().treatment.verify(heal))
+    return jsonify(desk().acting().treatment.verify(heal))
 
 
 @blueprint.post("/cron/jobs/<int:job_id>/wake")
@@ -177,7 +177,7 @@ def wake_job(job_id: int) -> ResponseReturnValue:
     body = asked.body()
     context = _text(body, "context")
     skip = body.get("skipIfRunning", False)
-    run_id = desk().running().runs.wake(job_id, context, skip_if_running=bool(skip))
+    run_id = desk().acting().runs.wake(job_id, context, skip_if_running=bool(skip))
     return jsonify({"runId": run_id, "status": "pending"}), 202
 
 

@@ -70,7 +70,7 @@ def abort_run(run_id: int) -> ResponseReturnValue:
     """Ends the run's process tree."""
     access.only_the_person()
     reason = asked.body().get("reason") or "aborted by the person"
-    run = desk().running().runs.abort(run_id, str(reason)[:500])
+    run = desk().acting().runs.abort(run_id, str(reason)[:500])
     return jsonify(shapes.run(run)), 202
 
 

@@ -51,7 +51,7 @@ def start() -> ResponseReturnValue:
 def send(session_id: int) -> ResponseReturnValue:
     """Says something more in a session that is not at work."""
     access.only_the_person()
-    desk().running().sessions.send(session_id, _text(asked.body(), "text"))
+    desk().acting().sessions.send(session_id, _text(asked.body(), "text"))
     return _shape(session_id), 202
 
 
@@ -67,7 +67,7 @@ def stop(session_id: int) -> ResponseReturnValue:
 def archive(session_id: int) -> ResponseReturnValue:
     """Puts the session away; a job that it held still goes on."""
     access.only_the_person()
-    desk().running().by_hand.archive(session_id)
+    desk().acting().by_hand.archive(session_id)
     return _shape(session_id)
 
 
