@@ -218,18 +218,24 @@ class Sessions:
 
     def fill_in(self, system: str, prompt: str, schema: dict[str, Any]) -> dict[str, Any] | None:
         """What the model puts into a form; None without a key, without an answer in time, or when it failed."""
-        if not self._office.access.present.are_there:
+        if not self.has_key:
             return None
         turn = _Turn(0, FORM_SECS)
-        self._spawn(turn, self._spec(turn, system, prompt, {"form": schema}))
+        said = redact(prompt, self._office.secrets())
+        self._spawn(turn, self._spec(turn, system, said, {"form": schema}))
         turn.is_over.wait(FORM_SECS)
         turn.has_ended = True
         turn.worker.kill()
         return turn.filled
 
+    @property
+    def has_key(self) -> bool:
+        """Whether there is a model to talk to."""
+        return self._office.access.present.are_there
+
     def need_key(self) -> None:
         """Raises Refusal `no_model_key`."""
-        if not self._office.access.present.are_there:
+        if not self.has_key:
             raise Refusal(
                 "A session needs a model, and there is no key: add one in Settings, or set ANTHROPIC_API_KEY.",
                 code="no_model_key",

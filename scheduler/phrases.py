@@ -13,6 +13,7 @@ _INTERVALS = [n for n in range(1, _HOUR) if _HOUR % n == 0] + [n * _HOUR for n i
 _WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 _DAY_NUMBERS = {name: str(day) for day, full in enumerate(_WEEKDAYS) for name in (full, full[:3])}
 _DAY_NAME = "|".join(_DAY_NUMBERS)
+_MORE_DAYS = rf"(?:(?:,|,? and) (?:{_DAY_NAME})s?)*"
 
 _INTERVAL = re.compile(r"(?:every )?([0-9]{1,6}) ?([a-z]+)")
 _CLOCK_12 = re.compile(r"(1[0-2]|0?[1-9])(?::([0-5][0-9]))? ?([ap])m")
@@ -25,14 +26,14 @@ _PLAIN = {
     "hourly": "0 * * * *",
     "every hour": "0 * * * *",
 }
-# Each pattern may be followed by a time of day; the template takes minute, hour and the named day.
+# Each pattern may be followed by a time of day; the template takes minute, hour and the named days.
 _CALENDAR = [
     (re.compile(r"(?:daily|every day)"), "{m} {h} * * *"),
     (re.compile(r"(?:weekdays|every weekday)"), "{m} {h} * * 1-5"),
     (re.compile(r"(?:weekends|every weekend)"), "{m} {h} * * 0,6"),
     (re.compile(r"(?:monthly|every month)"), "{m} {h} 1 * *"),
-    (re.compile(rf"(?:weekly|every)(?: on)? (?P<day>{_DAY_NAME})"), "{m} {h} * * {d}"),
-    (re.compile(rf"(?P<day>{_DAY_NAME})s"), "{m} {h} * * {d}"),
+    (re.compile(rf"(?:weekly|every)(?: on)? (?P<days>(?:{_DAY_NAME})s?{_MORE_DAYS})"), "{m} {h} * * {d}"),
+    (re.compile(rf"(?P<days>(?:{_DAY_NAME})s{_MORE_DAYS})"), "{m} {h} * * {d}"),
     (re.compile(r"(?:weekly|every week)"), "{m} {h} * * 1"),
 ]
 
@@ -67,8 +68,9 @@ def _read_calendar(phrase: str) -> str | None:
         clock = read_clock(written)
         if clock is None:
             raise Invalid("schedule", f"“{written}” is not a time of day; write 09:30, 18:15 or 9:30 am.")
-        day = _DAY_NUMBERS.get(match.groupdict().get("day") or "", "")
-        return template.format(h=clock[0], m=clock[1], d=day)
+        named = re.findall(_DAY_NAME, match.groupdict().get("days") or "")
+        days = ",".join(sorted({_DAY_NUMBERS[day] for day in named}))
+        return template.format(h=clock[0], m=clock[1], d=days)
     return None
 
 

@@ -1,13 +1,15 @@
 """The job editor's form: reading it, filling it, and all that is wrong with it at once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from scheduler.jobs import draft_of
 from scheduler.schedule import Instant, Schedule
+from scheduler.sketches import BY_CLAUDE, BY_WORDS, Sketch
 from scheduler.zones import local_timezone
 from store.clock import iso, now
 from store.database import Database
@@ -16,11 +18,20 @@ from store.jobs import Job
 from store.projects import Project
 
 NUMBERS = ("timeoutSecs", "retries", "retryBackoffSecs", "jitterSecs", "catchUpMaxAgeSecs")
-TEXTS = ("name", "command", "cwd", "timezone", "verifyCommand", "overlap", "catchUp", "effects")
+TARGETS = ("command", "prompt")
+TEXTS = ("name", "cwd", "timezone", "verifyCommand", "overlap", "catchUp", "effects")
 MOST_PROBLEMS = 8
 
 # What stands in for a wrong value while the others are looked at.
-_STAND_INS: Mapping[str, Any] = {"name": "x", "command": "true", "schedule": "hourly", "timezone": "UTC"}
+_STAND_INS: Mapping[str, Any] = {
+    "name": "x",
+    "command": "true",
+    "prompt": "x",
+    "schedule": "hourly",
+    "timezone": "UTC",
+}
+BY = {BY_CLAUDE: "Filled in by Claude.", BY_WORDS: "Filled in from your words."}
+NOT_SAVED = "Nothing is saved yet: look it over, then save."
 
 
 @dataclass(frozen=True)
@@ -47,12 +58,17 @@ class Form:
     approval: bool
     seen: str
     notice: str | None = None
+    notes: tuple[str, ...] = ()
+    is_new: bool = False
+    has_key: bool = False
 
 
 def read_form(form: Mapping[str, str]) -> dict[str, Any]:
     """The job's JSON fields from what was typed; empty ones are left out."""
     body: dict[str, Any] = {name: form[name] for name in TEXTS if form.get(name, "").strip()}
     body["name"] = form.get("name", "")
+    target = "prompt" if form.get("target") == "prompt" else "command"
+    body[target] = form.get(target, "")
     for name in NUMBERS:
         text = form.get(name, "").strip()
         if text:
@@ -121,9 +137,10 @@ def preview_of(text: str, zone: str) -> Preview:
     return Preview(schedule.words, schedule.notes, tuple(schedule.upcoming(now(), 5)))
 
 
-def new_form(projects: tuple[Project, ...], project_id: int | None = None) -> Form:
+def new_form(projects: tuple[Project, ...], project_id: int | None = None, *, has_key: bool = False) -> Form:
     zone = local_timezone()
     values = {
+        "target": "command",
         "schedule": "daily at 9am",
         "mode": "repeat",
         "timezone": zone,
@@ -140,6 +157,8 @@ def new_form(projects: tuple[Project, ...], project_id: int | None = None) -> Fo
         healing=True,
         approval=False,
         seen="",
+        is_new=True,
+        has_key=has_key,
     )
 
 
@@ -149,6 +168,7 @@ def form_of(job: Job, projects: tuple[Project, ...]) -> Form:
     values = {key: str(value) for key, value in draft.items() if key not in ("env", "tags", "projectId")}
     values["env"] = "\n".join(f"{name}={value}" for name, value in job.env.items())
     values["tags"] = ", ".join(job.tags)
+    values["target"] = "prompt" if job.prompt else "command"
     values["mode"] = "once" if job.run_mode == "one_off" else "repeat"
     values["project"] = str(job.project_id or "")
     return Form(
@@ -177,10 +197,39 @@ def again(base: Form, form: Mapping[str, str], problems: Mapping[str, str], noti
         approval=form.get("requireApproval") == "on",
         seen=form.get("seen", ""),
         notice=notice,
+        is_new=base.is_new,
+        has_key=base.has_key,
     )
 
 
-_FIELDS = (*TEXTS, *NUMBERS, "env", "tags", "schedule", "runAt", "mode", "project", "folder")
+def sketched(base: Form, form: Mapping[str, str], found: Sketch) -> Form:
+    """The editor with what a sentence said put over what was typed."""
+    typed = {**form, **{name: value for name, value in found.fields.items() if name != "project"}}
+    if "prompt" in found.fields or "command" in found.fields:
+        typed["target"] = "prompt" if "prompt" in found.fields else "command"
+    if "runAt" in found.fields or "schedule" in found.fields:
+        typed["mode"] = "once" if "runAt" in found.fields else "repeat"
+    if folder := found.fields.get("project"):
+        known = next((project for project in base.projects if project.folder_path == str(Path(folder).resolve())), None)
+        typed |= {"project": str(known.id)} if known else {"project": "folder", "folder": folder}
+    shown = again(base, typed, {}, f"{BY[found.by]} {NOT_SAVED}")
+    return replace(shown, notes=tuple(found.notes))
+
+
+_FIELDS = (
+    *TEXTS,
+    *TARGETS,
+    *NUMBERS,
+    "target",
+    "description",
+    "env",
+    "tags",
+    "schedule",
+    "runAt",
+    "mode",
+    "project",
+    "folder",
+)
 
 
 def _texts(values: Mapping[str, str]) -> dict[str, str]:

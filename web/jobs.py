@@ -13,14 +13,15 @@ from scheduler.sample import sample_folder, write_sample
 from scheduler.schedule import Instant, Schedule
 from store import heals, jobs, projects, runs
 from store.clock import iso, now
-from store.errors import Refusal
+from store.errors import Invalid, Refusal
 from store.heals import Heal
 from store.jobs import Job
 from store.projects import Project
 from store.runs import Run
 from web import words
 from web.desk import desk
-from web.job_form import again, find_problems, form_of, new_form, preview_of, read_form
+from web.job_form import Form, again, find_problems, form_of, new_form, preview_of, read_form, sketched
+from web.openings import make_sketch, reader
 from web.shell import is_failing, page, part, toast
 from web.words import State
 
@@ -93,7 +94,11 @@ def _list_view() -> ListView:
     sought = request.args.get("q", "").strip()
     with desk().database.read() as session:
         every = _rows(session, jobs.listing(session, limit=10_000))
-    matching = [row for row in every if sought.lower() in f"{row.job.name} {row.job.command} {row.project}".lower()]
+    matching = [
+        row
+        for row in every
+        if sought.lower() in f"{row.job.name} {row.job.command or row.job.prompt} {row.project}".lower()
+    ]
     counts = {name: sum(_is_shown(row, name) for row in matching) for name in FILTERS}
     shown = [row for row in matching if _is_shown(row, chosen)]
     shown.sort(key=lambda row: (row.state.tone != "bad", row.state.tone != "heal", row.job.name.lower(), row.job.id))
@@ -191,7 +196,23 @@ def _history(session: Session, job_id: int, before: int | None) -> HistoryView:
 @blueprint.get("/jobs/new")
 def new_job() -> ResponseReturnValue:
     project = request.args.get("project", "")
-    return part("jobs/_editor.html", new_form(_projects(), int(project) if project.isdigit() else None))
+    return part("jobs/_editor.html", _new_form(int(project) if project.isdigit() else None))
+
+
+def _new_form(project_id: int | None = None) -> Form:
+    return new_form(_projects(), project_id, has_key=reader() is not None)
+
+
+@blueprint.post("/jobs/describe")
+def describe() -> ResponseReturnValue:
+    """A sentence fills in the editor; nothing is saved."""
+    form = request.form
+    try:
+        found = make_sketch(form.get("description", ""), form.get("timezone", ""))
+    except Invalid as problem:
+        said = problem.message.partition(": ")[2]
+        return part("jobs/_editor.html", again(_new_form(), form, {"description": said})), 422
+    return part("jobs/_editor.html", sketched(_new_form(), form, found))
 
 
 @blueprint.get("/jobs/<int:job_id>/edit")
@@ -208,7 +229,7 @@ def preview() -> ResponseReturnValue:
 
 @blueprint.post("/jobs")
 def save_new() -> ResponseReturnValue:
-    base = new_form(_projects())
+    base = _new_form()
     body = read_form(request.form)
     problems = find_problems(desk().database, body, use_cases.create)
     if problems:

@@ -1,6 +1,9 @@
-"""How a person's session begins and is stopped, from a page or the command line."""
+"""How a person's session begins and is stopped, and a job is sketched, from a page or the command line."""
 
-from store import heals, sessions
+from scheduler.sketches import FillIn, Sketch, sketch
+from scheduler.zones import local_timezone
+from store import heals, projects, sessions
+from store.clock import now
 from store.errors import Invalid
 from web.desk import desk
 
@@ -19,6 +22,21 @@ def start_session(prompt: str, *, project_id: int | None = None, job_id: int | N
     if job_id is not None:
         return by_hand.repair(job_id, prompt)
     return by_hand.start_session(project_id, " ".join(prompt.split())[:TITLE_CHARS], prompt)
+
+
+def reader() -> FillIn | None:
+    """The model that fills in forms; None without a key, or where nothing may be started."""
+    engine = desk().engine
+    if engine is None or desk().is_secondary or not engine.sessions.has_key:
+        return None
+    return engine.sessions.fill_in
+
+
+def make_sketch(text: str, zone: str = "") -> Sketch:
+    """The fields of a job that a sentence means; nothing is saved.  Raises Invalid "text"."""
+    with desk().database.read() as session:
+        known = projects.listing(session)
+    return sketch(text, reader(), known, zone or local_timezone(), now())
 
 
 def stop_session(session_id: int) -> None:

@@ -1,6 +1,7 @@
-"""cronmend jobs: list, show, add, edit, pause, resume, run, rm, next, import, export."""
+"""cronmend jobs: list, show, draft, add, edit, pause, resume, run, rm, next, import, export."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,11 @@ OVERLAP = click.Choice(["skip", "queue", "parallel", "replace"])
 CATCH_UP = click.Choice(["skip", "once", "all"])
 EFFECTS = click.Choice(["none", "idempotent", "external", "unknown"])
 
+DRAFT_OPTIONS = {
+    **{name: f"--{name}" for name in ("name", "command", "prompt", "schedule", "project", "effects")},
+    "runAt": "--at",
+    "verifyCommand": "--verify",
+}
 FIELDS = [
     click.option("--name", help="What the job is called."),
     click.option("--command", help="The shell line to run."),
@@ -103,6 +109,21 @@ def add(*, offline: bool, as_json: bool, **given: Any) -> None:
     body = _body(given)
     job = _add_offline(body) if offline else Client().call("POST", "/cron/jobs", body)
     print_json(job) if as_json else print(job["id"])
+
+
+@jobs.command()
+@click.argument("text")
+@json_option
+def draft(text: str, *, as_json: bool) -> None:
+    """Read a sentence as a job, and print the command that would make it.  Nothing is saved."""
+    found = Client().call("POST", "/cron/jobs/draft", {"text": text})
+    if as_json:
+        print_json(found)
+        return
+    options = [f"{DRAFT_OPTIONS[name]} {shlex.quote(value)}" for name, value in found["draft"].items()]
+    print("cronmend jobs add " + " ".join(options))
+    for note in found["notes"]:
+        print(note, file=sys.stderr)
 
 
 @jobs.command()

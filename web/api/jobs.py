@@ -19,6 +19,7 @@ from store.runs import ACTIVE, Run
 from web.api import access, asked, shapes
 from web.api.runs import texts_of
 from web.desk import desk
+from web.openings import make_sketch
 
 blueprint = Blueprint("jobs", __name__)
 
@@ -111,6 +112,14 @@ def _until(job_id: int, body: dict[str, Any]) -> Any:
     if until <= now():
         raise Invalid("until", f"until: {text} is in the past; name a coming time.")
     return until
+
+
+@blueprint.post("/cron/jobs/draft")
+def draft_job() -> ResponseReturnValue:
+    """The fields of a job that a sentence means, read by the model where there is a key; nothing is saved."""
+    access.only_the_person()
+    found = make_sketch(str(asked.body().get("text") or ""))
+    return jsonify({"draft": dict(found.fields), "by": found.by, "notes": list(found.notes)})
 
 
 @blueprint.post("/cron/jobs/<int:job_id>/run")

@@ -16,6 +16,11 @@ blueprint = Blueprint("openapi", __name__)
 _BODIES: dict[str, dict[str, Any]] = {
     "jobs.make_job": {"$ref": "#/components/schemas/JobDraft"},
     "jobs.edit_job": {"$ref": "#/components/schemas/JobDraft"},
+    "jobs.draft_job": {
+        "type": "object",
+        "required": ["text"],
+        "properties": {"text": {"type": "string"}},
+    },
     "jobs.toggle_job": {
         "type": "object",
         "required": ["isActive"],

@@ -1,0 +1,85 @@
+"""The editor of a new job: described in a sentence, filled in, looked over, saved; a prompt in place of a command."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+from support.browsing import Seat
+from support.claude_server import ClaudeServer, call, text
+from support.serving import Served
+
+pytestmark = [pytest.mark.mission("O15"), pytest.mark.timeout(180)]
+
+KEY = "sk-ant-canary-0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def claude() -> Iterator[ClaudeServer]:
+    with ClaudeServer([[text("Hello.")]]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, claude: ClaudeServer) -> Iterator[Served]:
+    served = Served(tmp_path_factory.mktemp("app"), {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": claude.url})
+    served.start()
+    yield served
+    served.close()
+
+
+def test_a_sentence_fills_in_the_editor_and_saves_nothing(seat: Seat, claude: ClaudeServer, tmp_path: Path) -> None:
+    claude.play([[call("fill_in", name="Tidy up", command="sh tidy.sh", schedule="daily at 9:30", effects="none")]])
+    before = len(seat.app.json("jobs", "list"))
+    page = seat.go("/jobs")
+    page.click("#new-job, #first-job")
+    page.fill("#f-description", f"Tidy the folder in {tmp_path} each morning")
+
+    page.click("#fill-in")
+
+    expect(page.locator("#editor [role=status]")).to_contain_text("Filled in by Claude. Nothing is saved yet")
+    expect(page.locator("#f-name")).to_have_value("Tidy up")
+    expect(page.locator("#f-command")).to_have_value("sh tidy.sh")
+    expect(page.locator("#f-folder")).to_have_value(str(tmp_path))
+    expect(page.locator("#f-effects")).to_have_value("none")
+    expect(page.locator("#preview")).to_contain_text("At 09:30")
+    expect(page.locator("#f-description")).to_have_value(f"Tidy the folder in {tmp_path} each morning")
+    assert len(seat.app.json("jobs", "list")) == before
+    page.click("#save")
+    expect(page.locator("[data-testid=job-row]", has_text="Tidy up")).to_be_visible()
+    saved = next(job for job in seat.app.json("jobs", "list") if job["name"] == "Tidy up")
+    assert (saved["command"], saved["scheduleText"], saved["effects"]) == ("sh tidy.sh", "daily at 9:30", "none")
+    assert seat.wrong == []
+
+
+@pytest.mark.mission("L1")
+def test_a_prompt_is_made_edited_and_answered(seat: Seat, claude: ClaudeServer) -> None:
+    claude.play([[text("Three letters came.")]])
+    page = seat.go("/jobs")
+    page.click("#new-job, #first-job")
+    page.check("#f-target-prompt")
+    expect(page.locator("#f-command")).to_be_hidden()
+    expect(page.locator("#f-healingEnabled")).to_be_hidden()
+    page.fill("#f-name", "digest")
+    page.click("#save")
+    expect(page.locator(".summary")).to_contain_text("prompt: must not be empty; write what Claude is to do")
+    page.fill("#f-prompt", "Count the letters.")
+    page.fill("#f-schedule", "0 0 1 1 *")
+    page.click("#save")
+    row = page.locator("[data-testid=job-row]", has_text="digest")
+
+    row.get_by_role("button", name="Run now").click()
+
+    expect(row).to_contain_text("Healthy", timeout=30_000)
+    row.get_by_role("link", name="digest").click()
+    expect(page.locator("#job-panel")).to_contain_text("Count the letters.")
+    page.click("#edit")
+    expect(page.locator("#f-prompt")).to_have_value("Count the letters.")
+    expect(page.locator("#f-command")).to_be_hidden()
+    page.fill("#f-prompt", "Count the parcels.")
+    page.click("#save")
+    expect(page.locator("#job-panel")).to_contain_text("Count the parcels.")
+    job = next(job for job in seat.app.json("jobs", "list") if job["name"] == "digest")
+    assert (job["targetType"], job["prompt"], job["command"]) == ("session", "Count the parcels.", None)
+    assert seat.app.json("runs", "list", "--job", str(job["id"]))[0]["status"] == "completed"
+    assert [message for message in seat.wrong if "422" not in message] == []
