@@ -19,8 +19,8 @@ def open_log(path: Path, levels: str = "") -> None:
     to_person = logging.StreamHandler(sys.stderr)
     to_person.setLevel(logging.WARNING)
     logging.basicConfig(level=logging.INFO, format=LINE, handlers=[to_file, to_person], force=True)
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)
-    logging.getLogger("waitress").setLevel(logging.WARNING)
+    for library in ("alembic", "apscheduler", "waitress"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     for pair in filter(None, levels.split(",")):
         prefix, _, level = pair.partition("=")
         logging.getLogger(prefix.strip()).setLevel(level.strip().upper() or "INFO")

@@ -138,7 +138,10 @@ def prepare_database(paths: Paths, *, fresh: bool = False) -> None:
             log.error("[engine] %s", error)  # noqa: TRY400 - the sentence says it all
             raise _lost(paths, moved) from error
         _back_up_daily(paths)
+    before = version_of(paths.database)
     upgrade(paths.database, paths.backups)
+    if before != HEAD:
+        log.info("[engine] the database has schema %s now, it had %s", HEAD, before or "none")
 
 
 def _lost(paths: Paths, moved: Path) -> Refusal:

@@ -133,7 +133,7 @@ function onKey(event) {
   const single = document.body.dataset.singleKeys === "on";
   if (event.key.length === 1 && single === event.altKey) return;
   if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
-  const places = { i: "/inbox", j: "/jobs", c: "/sessions", s: "/settings" };
+  const places = { i: "/inbox", j: "/jobs", c: "/sessions", s: "/settings", l: "/log" };
   if (event.key === "g") gone = Date.now();
   else if (Date.now() - gone < 1500 && places[event.key]) location.href = places[event.key];
   else if (event.key === "?") showKeys();
@@ -163,7 +163,7 @@ function showKeys() {
     add(node.dataset.key, label);
   }
   add("J K", "Next, previous row");
-  add("G then I, J, C or S", "Inbox, Cron Jobs, Sessions, Settings");
+  add("G then I, J, C, S or L", "Inbox, Cron Jobs, Sessions, Settings, Log");
   const close = document.createElement("button");
   close.textContent = "Close";
   close.addEventListener("click", () => dialog.close());

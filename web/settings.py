@@ -1,7 +1,5 @@
 """Settings: who heals, with which key and model, and how the app looks."""
 
-from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +13,6 @@ from web.shell import page, part, toast
 
 blueprint = Blueprint("settings", __name__)
 
-MOST_LOG_LINES = 400
-PREFIXES = ("[cron-heal]", "[CronHeal]", "[self-repair]", "[engine]")
-
 
 @dataclass(frozen=True)
 class SettingsView:
@@ -28,18 +23,11 @@ class SettingsView:
     toasts: str
     path: str
     home: str
-    lines: Sequence[str]
-    prefix: str
 
 
 @blueprint.get("/settings")
 def show_settings() -> ResponseReturnValue:
     return page("settings/index.html", _view(), "Settings")
-
-
-@blueprint.get("/settings/log")
-def show_log() -> ResponseReturnValue:
-    return part("settings/_log.html", _view())
 
 
 @blueprint.post("/settings/<name>")
@@ -75,21 +63,10 @@ def panel() -> ResponseReturnValue:
 
 def _view() -> SettingsView:
     facts = desk().facts()
-    prefix = request.args.get("prefix", "")
     return SettingsView(
         values=facts["settings"],
         key_origin=facts["modelKey"],
         toasts=facts["toasts"],
         path=facts["path"],
         home=facts["home"],
-        lines=_tail(facts["home"], prefix if prefix in PREFIXES else ""),
-        prefix=prefix,
     )
-
-
-def _tail(home: str, prefix: str) -> Sequence[str]:
-    try:
-        with open(f"{home}/app.log", errors="replace") as file:  # noqa: PTH123 - a tail, line by line
-            return list(deque((line.rstrip("\n") for line in file if prefix in line), maxlen=MOST_LOG_LINES))
-    except OSError:
-        return []
