@@ -1,12 +1,9 @@
 """kill -9 of the app around every kind of commit: nothing is lost, nothing runs twice, nothing stays paused."""
 
 import collections
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import make
 import pytest
@@ -84,32 +81,26 @@ SELECT (SELECT count(*) FROM cron_runs WHERE status IN ('pending', 'running'))
 
 def settle(served: Served) -> None:
     """Waits until nothing is left to do, as one look at the database tells."""
-    served.until(lambda: ask(served, UNSETTLED) == [(0,)])
-
-
-def ask(served: Served, query: str) -> list[Any]:
-    with closing(sqlite3.connect(f"file:{served.home / 'cronmend.db'}?mode=ro", uri=True)) as database:
-        return database.execute(query).fetchall()
+    served.until(lambda: served.ask(UNSETTLED) == [(0,)])
 
 
 def check(served: Served, folder: Path) -> None:
     """What must hold whatever happened."""
-    slots = ask(served, "SELECT job_id, count(*) FROM cron_runs WHERE slot_at IS NOT NULL GROUP BY job_id")
+    slots = served.ask("SELECT job_id, count(*) FROM cron_runs WHERE slot_at IS NOT NULL GROUP BY job_id")
     assert slots == [(1, 1), (2, 1)], "each due slot has one row"
     for name in ("curable", "hopeless"):
         ran = (folder / name / "ran.txt").read_text().split()
         assert len(ran) == len(set(ran)), "no run was started twice"
-    assert ask(served, "SELECT id FROM cron_runs WHERE system_marked_failure") == [], "the keeper knew every end"
+    assert served.ask("SELECT id FROM cron_runs WHERE system_marked_failure") == [], "the keeper knew every end"
     ended = collections.Counter(
         run
-        for (run,) in ask(
-            served,
+        for (run,) in served.ask(
             "SELECT run_id FROM events WHERE kind IN ('run.completed', 'run.failed', 'run.timeout', 'run.aborted')",
         )
     )
     assert set(ended.values()) == {1}, "each run ended once"
-    assert ask(served, "SELECT id FROM cron_jobs WHERE paused_heal_id IS NOT NULL") == []
-    heals = dict(ask(served, "SELECT job_id, status FROM cron_heal_attempts"))
+    assert served.ask("SELECT id FROM cron_jobs WHERE paused_heal_id IS NOT NULL") == []
+    heals = dict(served.ask("SELECT job_id, status FROM cron_heal_attempts"))
     assert set(heals.values()) <= {"fixed", "abandoned"}
     repaired = CURABLE.replace(b"\r\n", b"\n")
     assert (folder / "curable" / "work.sh").read_bytes() == (repaired if heals[1] == "fixed" else CURABLE)

@@ -4,10 +4,12 @@ import http.client
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,12 +69,16 @@ class Served:
         self._process.send_signal(signal.SIGTERM)
         return self._finish()
 
-    def start_and_expect_kill(self) -> None:
-        """Starts the app, which is to be killed by something on its way."""
+    def start_and_expect_kill(self, drive: Callable[[], object] = lambda: None) -> None:
+        """Starts the app, which is to be killed by something on its way; `drive` is what a person does meanwhile."""
         self._process = subprocess.Popen(
             [*PYTHON, "serve"], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-        self._process.wait(WAIT_SECS)
+        deadline = time.monotonic() + WAIT_SECS
+        while self._process.poll() is None:
+            assert time.monotonic() < deadline, "the point was never reached"
+            drive()
+            time.sleep(0.02)
         assert self._finish() == -signal.SIGKILL, "the point was never reached"
 
     def _finish(self) -> int:
@@ -155,6 +161,11 @@ class Served:
             assert time.monotonic() < deadline, f"it never came to hold; app.log:\n{self.log()[-3_000:]}"
             time.sleep(0.05)
         return found
+
+    def ask(self, query: str, *values: Any) -> list[Any]:
+        """What the database itself says."""
+        with closing(sqlite3.connect(f"file:{self.home / 'cronmend.db'}?mode=ro", uri=True, timeout=30)) as database:
+            return database.execute(query, values).fetchall()
 
     def heal(self, heal_id: int = 1) -> dict[str, Any]:
         status, heal = self.call("GET", f"/cron/heals/{heal_id}")
