@@ -1,10 +1,12 @@
 """Decisions on final failures: the guards in their order, the cards that follow, probation and its counter."""
 
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import make
 import pytest
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from heal import medic, moves
@@ -93,12 +95,39 @@ def test_a_guard_that_hits_is_the_decision_and_opens_nothing(database: Database,
     assert open_heals(database) == []
 
 
-@pytest.mark.mission("O3")
-def test_the_first_guard_wins(database: Database) -> None:
-    everything = {"healing_enabled": False, "run_mode": "one_off", "consecutive_heal_failures": 3}
-    run = fail(database, make.job(database, columns=everything), triggered_by="manual")
+OF_JOB: dict[str, dict[str, Any]] = {
+    "guard:healing_off": {"healing_enabled": False},
+    "guard:session_job": {"target_type": "session"},
+    "guard:one_off": {"run_mode": "one_off"},
+    "guard:cap": {"consecutive_heal_failures": 3},
+}
+ORDER = (
+    "guard:healing_off",
+    "guard:session_job",
+    "guard:system_marked",
+    "guard:one_off",
+    "guard:cap",
+    "guard:open_heal",
+    "guard:fleet_cap",
+)
 
-    assert decide(database, run) == "guard:healing_off"
+
+@pytest.mark.mission("O3")
+@pytest.mark.parametrize(("first", "second"), tuple(itertools.combinations(ORDER, 2)))
+def test_the_guard_that_comes_first_is_the_decision(database: Database, first: str, second: str) -> None:
+    both = (first, second)
+    job = make.job(database)
+    if "guard:open_heal" in both:
+        decide(database, fail(database, job))
+    for _ in range(3 if "guard:fleet_cap" in both else 0):
+        decide(database, fail(database, make.job(database)), Rules("auto", most_automatic=9))
+    columns = {**OF_JOB.get(first, {}), **OF_JOB.get(second, {})}
+    change = update(Job).where(Job.id == job.id).values({"name": "both", **columns})
+    database.write(lambda session: session.execute(change))
+    marked: dict[str, Any] = {"examined": None, "system_marked_failure": True} if "guard:system_marked" in both else {}
+    run = fail(database, job, triggered_by="schedule", **marked)
+
+    assert decide(database, run) == first
 
 
 @pytest.mark.mission("O3")

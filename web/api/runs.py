@@ -9,6 +9,7 @@ from store.errors import Invalid
 from store.runs import ACTIVE, STATUSES, Run
 from web.api import access, asked, shapes
 from web.desk import desk
+from web.words import NO_HEAL
 
 blueprint = Blueprint("runs", __name__)
 
@@ -37,7 +38,8 @@ def show_run(run_id: int) -> ResponseReturnValue:
     """One run with its evidence."""
     access.person_or_own_session()
     with desk().database.read() as session:
-        return jsonify(shapes.run_in_full(runs.get(session, run_id)))
+        run = runs.get(session, run_id)
+    return jsonify({**shapes.run_in_full(run), "whyNoHeal": NO_HEAL.get(run.heal_decision or "")})
 
 
 @blueprint.get("/cron/runs/<int:run_id>/log")
