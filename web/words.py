@@ -113,9 +113,9 @@ def _held(job: Job) -> State | None:
     if job.person_paused_at:
         return State("Paused", "calm")
     if job.paused_heal_id:
-        return State("Healing", "heal")
+        return State("Paused · healing", "heal")
     if job.paused_session_id:
-        return State("Paused for a fix by hand", "warn")
+        return State("Paused while you fix it", "warn")
     return State("Paused by the crash brake", "warn") if job.breaker_paused_at else None
 
 

@@ -273,6 +273,26 @@ def test_keys_do_nothing_while_typing_and_work_elsewhere(seat: Seat) -> None:
     expect(page.locator("dialog[open]")).to_be_visible()
 
 
+def test_single_keys_are_silent_while_a_word_is_composed_and_when_switched_off(seat: Seat) -> None:
+    job = add_job(seat.app, "composed")
+    page = seat.go(f"/jobs/{job}")
+    press = (
+        "key => document.body.dispatchEvent(new KeyboardEvent('keydown', {...key, bubbles: true, cancelable: true}))"
+    )
+    assert page.evaluate(press, {"key": "e", "isComposing": True}), "nobody took it"
+    seat.app.run("settings", "set", "CRONMEND_SINGLE_KEYS", "off")
+    page.reload()
+    page.wait_for_load_state()
+
+    page.keyboard.type("repn?")
+
+    expect(page.locator("dialog")).to_have_count(0)
+    assert seat.app.json("runs", "list", "--job", job) == []
+    page.keyboard.press("Alt+e")
+    expect(page.locator("dialog[open]")).to_be_visible()
+    seat.app.run("settings", "set", "CRONMEND_SINGLE_KEYS", "on")
+
+
 def test_a_page_that_is_left_ends_its_stream(seat: Seat) -> None:
     pages = [seat.another() for _ in range(4)]
     for page in pages:

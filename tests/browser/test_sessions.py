@@ -88,7 +88,46 @@ def test_fix_with_ai_is_filled_in_and_holds_the_job(seat: Seat, claude: ClaudeSe
     expect(page.locator("#transcript")).to_contain_text("The script ends with 7.", timeout=30_000)
     shown = seat.app.json("jobs", "show", job)
     assert (shown["isActive"], shown["pausedBy"]) == (False, "session")
+    other = seat.another()
+    other.goto(seat.url + "/jobs")
+    expect(other.locator(f"#job-{job}")).to_contain_text("Paused while you fix it")
     page.click("#archive")
     page.wait_for_url("**/sessions")
     assert seat.app.json("jobs", "show", job)["isActive"]
+    expect(other.locator(f"#job-{job}")).to_contain_text("Failing")
     assert seat.wrong == []
+
+
+@pytest.mark.mission("O4", "O11")
+def test_the_row_of_a_job_says_that_it_is_paused_for_a_heal(seat: Seat, claude: ClaudeServer, tmp_path: Path) -> None:
+    repair = call("write", file_path="work.sh", content="echo fine\n")
+    claude.play(
+        [
+            Fault(slow_secs=3, blocks=(repair,), stop_reason="tool_use"),
+            [call("run_job")],
+            [call("resume_schedule", root_cause="the script was gone", fix="wrote it")],
+            [text("Done.")],
+        ]
+    )
+    words = ("--name", "row", "--command", "sh work.sh", "--schedule", "0 0 1 1 *", "--project", str(tmp_path))
+    job = seat.app.run("jobs", "add", *words, "--effects", "none").out.strip()
+    page = seat.go("/jobs")
+    row = page.locator(f"#job-{job}")
+    page.evaluate("window.kept = true")
+
+    run = seat.app.json("jobs", "run", job, "--detach")["runId"]
+
+    expect(row).to_contain_text("Paused · healing", timeout=15_000)
+    session = row.get_by_role("link", name="session")
+    expect(session).to_be_visible()
+    shown = seat.app.json("jobs", "show", job)
+    assert (shown["isActive"], shown["pausedBy"][:4]) == (False, "heal")
+    assert [card for card in seat.app.json("inbox", "list") if card["jobId"] == int(job)] == [], (
+        "no alert beside a heal"
+    )
+    seat.app.until(lambda: seat.app.ask("SELECT id FROM events WHERE kind LIKE 'toast.%' AND run_id = ?", run))
+    expect(row).to_contain_text("Healthy", timeout=30_000)
+    assert page.evaluate("window.kept"), "without a reload"
+    shown = seat.app.json("jobs", "show", job)
+    assert (shown["isActive"], shown["consecutiveHealFailures"]) == (True, 0)
+    assert len(seat.app.ask("SELECT id FROM events WHERE kind LIKE 'toast.%' AND run_id = ?", run)) == 1
