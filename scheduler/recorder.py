@@ -128,8 +128,9 @@ class Recorder:
         status, error = _outcome(report)
         logs = self._logs.of(context.run.job_id, report.run) if context else None
         examined = None
-        marked = report.state == "lost" or not report.known
-        if context and logs and status in ("failed", "timeout") and not marked:
+        is_overrun = status == "timeout"
+        is_unwitnessed = status == "failed" and (report.state == "lost" or not report.known)
+        if context and logs and (is_overrun or (status == "failed" and not is_unwitnessed)):
             examined = self._examine(self._failed(report, context))
         return End(
             run_id=report.run,
@@ -141,7 +142,7 @@ class Recorder:
             signal=report.signal,
             error=error,
             examined=examined,
-            system_marked=marked and status == "failed",
+            system_marked=is_overrun or is_unwitnessed,
             log_bytes=logs.size if logs else 0,
         )
 

@@ -177,8 +177,9 @@ def tally(session: Session, column: str) -> dict[str, int]:
 
 
 def system_marked(session: Session) -> int:
-    """How many runs ended without anybody who could vouch for how."""
-    return session.scalar(select(func.count()).select_from(Run).where(Run.system_marked_failure)) or 0
+    """How many runs ended without anybody who could vouch for how: marked, and without evidence."""
+    unwitnessed = (Run.system_marked_failure, Run.failure_evidence_json.is_(None))
+    return session.scalar(select(func.count()).select_from(Run).where(*unwitnessed)) or 0
 
 
 def last_of_each(session: Session, count: int) -> dict[int, list[Run]]:

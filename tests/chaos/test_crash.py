@@ -75,7 +75,8 @@ def test_a_killed_keeper_is_told_honestly(serve: Callable[..., Served], tmp_path
         assert (one["status"], one["exitCode"], one["systemMarkedFailure"]) == ("failed", None, True)
         assert one["error"].startswith("Nobody can vouch for how this run ended")
         assert one["evidence"] is None
-    assert served.json("status")["keeperPid"] != keeper
+    status = served.json("status")
+    assert (status["staleRecoveryCount"], status["keeperPid"] != keeper) == (2, True)
     assert served.run("jobs", "run", add(served, "exit 5")).code == 5, "the next keeper runs jobs"
 
 

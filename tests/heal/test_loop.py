@@ -273,6 +273,23 @@ def test_twenty_jobs_that_fail_at_once_open_three_heals(serve: Callable[..., Ser
     assert served.json("status")["openHealCount"] == 3
 
 
+@pytest.mark.mission("O3")
+def test_a_run_that_overran_is_marked_by_the_app_and_heals_all_the_same(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    served = serve(CRONMEND_HEALER="playbook")
+    words = ("--name", "slow", "--command", "echo loading; sleep 60", "--schedule", "0 0 1 1 *", "--timeout", "1")
+    job = served.run("jobs", "add", *words, "--project", str(tmp_path)).out.strip()
+
+    served.run("jobs", "run", job)
+
+    served.until_heal("abandoned", "fixed")
+    run = served.json("runs", "show", "1")
+    assert (run["status"], run["systemMarkedFailure"], run["healDecision"]) == ("timeout", True, "healed")
+    assert run["evidence"]["stdoutTail"] == "loading"
+    assert served.json("status")["staleRecoveryCount"] == 0
+
+
 @pytest.mark.mission("O8")
 def test_a_manual_fix_at_the_cap_works_and_never_counts(serve: Callable[..., Served], tmp_path: Path) -> None:
     served = serve(CRONMEND_HEALER="playbook")
