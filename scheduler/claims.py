@@ -2,14 +2,15 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, insert, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or_ignore
 from sqlalchemy.orm import Session
 
-from scheduler import approvals
+from scheduler import absence, approvals
 from scheduler.approvals import LONGEST_WAIT
 from scheduler.slots import Plan, SlotRow
 from store import events, heals, jobs, runs
@@ -19,6 +20,12 @@ from store.jobs import Job
 from store.runs import Run
 
 MOST_QUEUED = 100
+ENDURING = ("paused", "blocked", "overlap")
+SETTLE = timedelta(seconds=5)
+"""After a start or a resume the network may not be there yet."""
+
+APART = {"command": timedelta(seconds=1), "session": timedelta(seconds=30)}
+"""Between the starts of what was missed: sessions cost money, so that a person can still stop them."""
 
 
 def claim(session: Session, plans: Sequence[Plan], at: datetime) -> int:
@@ -30,17 +37,12 @@ def claim(session: Session, plans: Sequence[Plan], at: datetime) -> int:
     current = [plan for plan in plans if _is_unchanged(plan, due.get(plan.job_id))]
     busy = runs.jobs_with_active(session, [plan.job_id for plan in current])
     healing = heals.jobs_with_open(session)
-    rows: list[dict[str, Any]] = []
-    for plan in current:
-        held = _hold(due[plan.job_id], healing)
-        begin = "awaitingApproval" if due[plan.job_id].require_approval else "pending"
-        rows += [{**_row(session, plan, slot, held, busy, at), "begin": begin} for slot in plan.rows]
-    for row in rows:
-        begin = row.pop("begin")
-        row["status"] = begin if row["status"] == "pending" else row["status"]
+    present = _Present(healing, busy, _Pace(at), at)
+    rows = [row for plan in current for row in _rows(session, plan, due[plan.job_id], present)]
     if rows:
         session.connection().execute(insert_or_ignore(Run).on_conflict_do_nothing(), rows)
         _record(session, rows)
+    absence.tell(session, current, rows, at)
     asking = {
         plan.job_id: plan.next_run_at or at + LONGEST_WAIT for plan in current if due[plan.job_id].require_approval
     }
@@ -54,6 +56,39 @@ def _is_unchanged(plan: Plan, job: Job | None) -> bool:
     return job is not None and (job.next_run_at, job.updated_at) == (plan.seen_next_run_at, plan.seen_updated_at)
 
 
+class _Pace:
+    """When what was missed begins: after a moment for network and disks, and one after another."""
+
+    def __init__(self, at: datetime) -> None:
+        self._next = {"command": at + SETTLE, "session": at + SETTLE}
+
+    def take(self, target_type: str) -> datetime:
+        kind = "session" if target_type == "session" else "command"
+        begins = self._next[kind]
+        self._next[kind] = begins + APART[kind]
+        return begins
+
+
+@dataclass(frozen=True)
+class _Present:
+    """What holds at the moment of the claim: jobs with an open heal, jobs with a live run."""
+
+    healing: set[int]
+    busy: set[int]
+    pace: _Pace
+    at: datetime
+
+
+def _rows(session: Session, plan: Plan, job: Job, present: _Present) -> list[dict[str, Any]]:
+    held = _hold(job, present.healing)
+    slots = plan.rows
+    if held is not None:
+        slots = (SlotRow(slots[0].slot_at, skip_reason=held, slots_covered=sum(slot.slots_covered for slot in slots)),)
+    rows = [_row(session, plan, job, slot, present) for slot in slots]
+    # A job that is held for long, or whose run is long, has one row for all of it.
+    return rows[1:] if rows[0]["skip_reason"] in ENDURING and _extend_last(session, rows[0], present.at) else rows
+
+
 def _hold(job: Job, healing: set[int]) -> str | None:
     """Why no slot of this job runs at present, if that is so."""
     if job.blocked_reason:
@@ -61,21 +96,36 @@ def _hold(job: Job, healing: set[int]) -> str | None:
     return "paused" if job.id in healing or not job.is_active else None
 
 
-def _row(session: Session, plan: Plan, slot: SlotRow, held: str | None, busy: set[int], at: datetime) -> dict[str, Any]:
-    reason = slot.skip_reason or held or _overlap(session, plan, busy)
-    if reason is None and plan.overlap != "parallel":
-        busy.add(plan.job_id)
+def _row(session: Session, plan: Plan, job: Job, slot: SlotRow, present: _Present) -> dict[str, Any]:
+    reason = slot.skip_reason or _overlap(session, plan, present.busy)
+    is_catch_up = slot.triggered_by == "catch_up"
+    begins = present.pace.take(job.target_type) if is_catch_up and not reason else None
     return {
         "job_id": plan.job_id,
         "slot_at": slot.slot_at,
         "slots_covered": slot.slots_covered,
-        "status": "skipped" if reason else "pending",
+        "status": "skipped" if reason else "awaitingApproval" if job.require_approval else "pending",
         "skip_reason": reason,
         "triggered_by": slot.triggered_by,
-        "claimed_at": at,
-        "not_before": None if reason else _jittered(plan, at),
-        "completed_at": at if reason else None,
+        "claimed_at": present.at,
+        "not_before": None if reason else begins or _jittered(plan, present.at),
+        "completed_at": present.at if reason else None,
     }
+
+
+def _extend_last(session: Session, row: dict[str, Any], at: datetime) -> bool:
+    """Adds the slots to the job's newest row when that says the same."""
+    last = session.scalar(
+        select(Run)
+        .where(Run.job_id == row["job_id"], Run.slot_at.is_not(None), Run.retry_of.is_(None))
+        .order_by(Run.id.desc())
+        .limit(1)
+    )
+    if last is None or (last.status, last.skip_reason) != ("skipped", row["skip_reason"]):
+        return False
+    last.slots_covered += row["slots_covered"]
+    last.completed_at = at
+    return True
 
 
 def _overlap(session: Session, plan: Plan, busy: set[int]) -> str | None:

@@ -59,7 +59,10 @@ def plan(job: Job, at: datetime, up_since: datetime) -> Plan:
 def _rows(job: Job, slots: list[datetime], at: datetime, up_since: datetime, period: timedelta) -> list[SlotRow]:
     timely = [slot for slot in slots if at - slot <= LATE]
     missed = slots[: len(slots) - len(timely)]
-    rows = _caught_up(job, missed, at, up_since, period)
+    if timely and job.catch_up == "once":
+        rows = _range(missed, "merged")  # the newest of them all runs anyway
+    else:
+        rows = _caught_up(job, missed, at, up_since, period)
     if timely:
         rows += _range(timely[:-1], "merged")
         rows.append(SlotRow(timely[-1]))

@@ -1,13 +1,14 @@
 """Claims: one run a slot, and a reason for each slot that does not run."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import make
 import pytest
 
 from scheduler import claims
 from scheduler.slots import plan
-from store import jobs, runs
+from store import cards, jobs, runs
 from store.database import Database
 from store.jobs import Job
 from store.runs import Run
@@ -98,7 +99,7 @@ def test_a_slot_that_meets_an_unfinished_run_follows_the_overlap_rule(
         ("skip", [("skipped", "appClosed", 4)]),
         (
             "all",
-            [("pending", None, 1), ("skipped", "overlap", 1), ("skipped", "overlap", 1), ("skipped", "overlap", 1)],
+            [("pending", None, 1)] * 4,
         ),
     ],
 )
@@ -109,3 +110,63 @@ def test_slots_missed_while_the_app_was_closed_follow_the_catch_up_rule(
     start = SLOT + timedelta(hours=3, minutes=30)
     claim(database, start, up_since=start)
     assert [(run.status, run.skip_reason, run.slots_covered) for run in rows_of(database, job)] == expected
+
+
+@pytest.mark.mission("B2")
+def test_what_was_missed_runs_one_after_another_after_a_moment(database: Database) -> None:
+    job = make.job(database, due=SLOT, catchUp="all", catchUpMaxAgeSecs=86_400)
+    other = make.job(database, due=SLOT)
+    start = SLOT + timedelta(hours=3, minutes=30)
+
+    claim(database, start, up_since=start)
+
+    begins = [run.not_before for made in (job, other) for run in rows_of(database, made) if run.status == "pending"]
+    assert begins == [start + timedelta(seconds=5 + number) for number in range(5)]
+
+
+@pytest.mark.mission("B2")
+def test_the_newest_of_all_runs_when_one_is_in_time(database: Database) -> None:
+    job = make.job(database, due=SLOT)
+    late = SLOT + timedelta(hours=3, seconds=10)
+
+    claim(database, late, up_since=late)
+
+    rows = [(run.slot_at, run.skip_reason, run.slots_covered, run.not_before) for run in rows_of(database, job)]
+    assert rows == [(SLOT, "merged", 3, None), (SLOT + timedelta(hours=3), None, 1, None)]
+
+
+@pytest.mark.mission("B1")
+@pytest.mark.parametrize("reason", ["paused", "blocked", "overlap"])
+def test_slots_that_are_held_for_long_share_one_row(database: Database, reason: str) -> None:
+    held: dict[str, Any] = {
+        "paused": {"person_paused_at": SLOT},
+        "blocked": {"blocked_reason": "the zone is gone"},
+        "overlap": {},
+    }
+    job = make.job(database, due=SLOT, columns=held[reason])
+    if reason == "overlap":
+        database.write(lambda session: session.add(Run(job_id=job.id, status="running", triggered_by="manual")))
+
+    for hours in range(4):
+        claim(database, SLOT + timedelta(hours=hours, seconds=1))
+
+    rows = [run for run in rows_of(database, job) if run.slot_at]
+    assert [(run.slot_at, run.skip_reason, run.slots_covered) for run in rows] == [(SLOT, reason, 4)]
+
+
+@pytest.mark.mission("B2")
+def test_a_long_absence_is_one_calm_card_and_a_short_one_none(database: Database) -> None:
+    for name, rule in (("backup", "once"), ("brief", "once"), ("mail", "skip")):
+        make.job(database, due=SLOT, name=name, catchUp=rule, catchUpMaxAgeSecs=7_200 if name == "brief" else 864_000)
+    make.job(database, due=SLOT, name="paused", columns={"person_paused_at": SLOT})
+    back = SLOT + timedelta(days=3, minutes=30)
+    database.write(lambda session: setattr(jobs.get(session, 2), "schedule", "0 9 * * *"))
+
+    claim(database, back, up_since=back)
+    claim(database, back + timedelta(hours=1), up_since=back)
+
+    with database.read() as session:
+        (card,) = cards.listing(session)
+    assert card.title == "Jobs were due while Cronmend was away for 3 days"
+    assert card.payload["caughtUp"] == 2
+    assert card.preview.startswith("2 runs catch up now; 148 missed slots were left out")
