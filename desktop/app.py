@@ -6,18 +6,23 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from sqlalchemy.orm import Session
+
 from agent.sessions import Sessions, recover
 from desktop.loops import Loop, Threads
 from desktop.version import VERSION
 from desktop.web_server import WebServer
 from heal import reconciler
 from heal.attending import Attending
+from scheduler import claims, process_tree
 from scheduler.alarm import Alarm
 from scheduler.dispatcher import Dispatcher
 from scheduler.keeper_link import KeeperLink, KeeperUnreachable
 from scheduler.recorder import Recorder, adopt
 from scheduler.session_runs import SessionRuns
 from store import boots
+from store.boots import Begun
+from store.clock import now
 from store.database import Database
 from web.desk import Desk
 
@@ -86,10 +91,16 @@ class App:
     def _begin(self) -> bool:
         database = self.parts.database
         database.start(self.parts.threads.spawn)
-        self._boot_id, was_clean = database.write(
-            lambda session: boots.begin(session, version=VERSION, pid=os.getpid())
-        )
-        return was_clean
+        begun = database.write(self._begin_boot, urgent=True)
+        self._boot_id = begun.boot_id
+        return begun.was_clean
+
+    def _begin_boot(self, session: Session) -> Begun:
+        """The boot and the runs of jobs that run at a start of the machine are one commit: never lost, never twice."""
+        begun = boots.begin(session, version=VERSION, pid=os.getpid(), machine_boot_id=process_tree.boot_id())
+        if begun.is_first_of_machine and not self.parts.is_secondary:
+            claims.claim_reboot(session, now())
+        return begun
 
     def stop(self) -> None:
         """Ends cleanly; runs go on with the keeper, heals are closed at the next start."""

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from scheduler import absence, approvals
 from scheduler.approvals import LONGEST_WAIT
+from scheduler.cronline import REBOOT
 from scheduler.slots import Plan, SlotRow
 from store import events, heals, jobs, runs
 from store.clock import now
@@ -161,6 +162,21 @@ def _record(session: Session, rows: list[dict[str, Any]]) -> None:
     skipped = [{"job_id": row["job_id"], "reason": row["skip_reason"]} for row in rows if row["status"] == "skipped"]
     events.record_all(session, "run.claimed", "engine", claimed)
     events.record_all(session, "run.skipped", "engine", skipped)
+
+
+def claim_reboot(session: Session, at: datetime) -> int:
+    """A run of every active job that runs at a start of the machine; how many there are."""
+    waiting = session.scalars(select(Job).where(Job.schedule == REBOOT, Job.id.in_(jobs.active()))).all()
+    pace = _Pace(at)
+    plans = [Plan(job.id, at, job.updated_at, (SlotRow(at),), None, job.jitter_secs, job.overlap) for job in waiting]
+    present = _Present(heals.jobs_with_open(session), set(), pace, at)
+    rows = [row for plan, job in zip(plans, waiting, strict=True) for row in _rows(session, plan, job, present)]
+    for row in rows:
+        row["not_before"] = row["not_before"] or (at + SETTLE if row["skip_reason"] is None else None)
+    if rows:
+        session.connection().execute(insert(Run), rows)
+        _record(session, rows)
+    return len(rows)
 
 
 def claim_retry(session: Session, source_id: int, at: datetime) -> int | None:

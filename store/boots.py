@@ -1,5 +1,6 @@
 """Boots: each start of the app, so that a start knows whether the last one ended cleanly."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select
@@ -18,15 +19,32 @@ class Boot(Base):
     ended_at: Mapped[datetime | None]
     version: Mapped[str]
     pid: Mapped[int]
+    machine_boot_id: Mapped[str | None]
 
 
-def begin(session: Session, *, version: str, pid: int) -> tuple[int, bool]:
-    """A new boot: its number, which only grows (the keeper's epoch), and whether the one before ended cleanly."""
+@dataclass(frozen=True)
+class Begun:
+    """A start of the app: its number, which only grows (the keeper's epoch)."""
+
+    boot_id: int
+    was_clean: bool
+    """Whether the start before ended cleanly."""
+
+    is_first_of_machine: bool
+    """Whether the machine has been started since the app was last."""
+
+
+def begin(session: Session, *, version: str, pid: int, machine_boot_id: str) -> Begun:
     last = session.scalar(select(Boot).order_by(Boot.id.desc()).limit(1))
-    boot = Boot(version=version, pid=pid)
+    boot = Boot(version=version, pid=pid, machine_boot_id=machine_boot_id)
     session.add(boot)
     session.flush()
-    return boot.id, last is None or last.ended_at is not None
+    before = last.machine_boot_id if last is not None else None
+    return Begun(
+        boot_id=boot.id,
+        was_clean=last is None or last.ended_at is not None,
+        is_first_of_machine=before is not None and before != machine_boot_id,
+    )
 
 
 def end(session: Session, boot_id: int) -> None:

@@ -44,6 +44,7 @@ class Job(Base):
     retry_backoff_secs: Mapped[int] = mapped_column(default=30)
     effects: Mapped[str] = mapped_column(default="unknown")
     verify_command: Mapped[str | None]
+    expect_within_secs: Mapped[int | None]
     success_when: Mapped[list[Any]] = mapped_column(default=list)
     require_approval: Mapped[bool] = mapped_column(default=False)
     healing_enabled: Mapped[bool] = mapped_column(default=True)

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,27 @@ def test_a_due_slot_that_passed_while_the_app_was_down_is_caught_up_once(
     served.until(lambda: served.json("runs", "list")[0]["status"] == "completed")
     assert (tmp_path / "ran").read_text() == "x\n"
     assert len(served.json("runs", "list")) == 1
+
+
+@pytest.mark.mission("L2")
+def test_a_job_for_the_start_of_the_machine_runs_once_a_boot(serve: Callable[..., Served], tmp_path: Path) -> None:
+    served = serve()
+    words = ("--name", "mounts", "--command", "echo x >> ran", "--cwd", str(tmp_path), "--schedule", "@reboot")
+    job = served.run("jobs", "add", *words).out.strip()
+    served.stop()
+    served.start()
+    assert served.json("runs", "list") == [], "the machine was not started anew"
+    served.stop()
+    with closing(sqlite3.connect(served.home / "cronmend.db")) as database:
+        database.execute("UPDATE boots SET machine_boot_id = 'an earlier boot'")
+        database.commit()
+
+    for _ in range(2):
+        served.start()
+        served.until((tmp_path / "ran").exists)
+        served.kill()
+    served.start()
+
+    served.until(lambda: served.json("runs", "list", "--job", job)[0]["status"] == "completed")
+    assert (tmp_path / "ran").read_text() == "x\n"
+    assert [run["triggeredBy"] for run in served.json("runs", "list")] == ["schedule"]
