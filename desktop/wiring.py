@@ -212,7 +212,11 @@ def _lay_ground(paths: Paths, environment: Mapping[str, str], *, is_beside: bool
         threads=Threads(),
         database=database,
         logs=LogFolder(paths.logs),
-        surroundings=Surroundings(login_environment(), lambda: present_settings()["SANDBOX_TIMEOUT_SECS"].value),
+        surroundings=Surroundings(
+            login_environment(),
+            hard_timeout=lambda: present_settings()["SANDBOX_TIMEOUT_SECS"].value,
+            most_at_once=lambda: present_settings()["MAX_PARALLEL_JOBS"].value,
+        ),
         access=Access(environment),
         control_token=secrets.token_urlsafe(32),
         tokens=SessionTokens(),

@@ -1,6 +1,7 @@
 """The dispatcher: claims due slots in one commit, then hands what may run to the keeper."""
 
 import logging
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ GRACE_SECS = 5.0
 
 CHUNK = 64
 """Starts in one message."""
+
+AT_ONCE = ("manual", "wake", "heal")
+"""What a person or a heal asks for does not wait for a place."""
 
 AFTER_REFUSAL = timedelta(seconds=5)
 """Before the keeper is asked again when it could not take a run (disk full, ending)."""
@@ -147,6 +151,8 @@ class Dispatcher:
         return claimed
 
     def _submit(self, at: datetime) -> int:
+        if not self._may_submit(at):
+            return 0
         with self._database.read() as session:
             ready, replaced = self._ready(session, at)
         if not ready and not replaced:
@@ -187,13 +193,7 @@ class Dispatcher:
     def _ready(self, session: Session, at: datetime) -> tuple[list[_Ready], list[Run]]:
         """Pending runs that may start now, and live runs that a replacing one ends."""
         active = runs.all_active(session)
-        with self._lock:
-            if self._refused_until is not None:
-                if at < self._refused_until:
-                    return [], []
-                self._refused_until = None
-            self._submitted &= {(run.id, run.attempt) for run in active}  # what has ended is not asked for again
-            submitted = set(self._submitted)
+        submitted = self._still_submitted(active)
         waiting = [run for run in active if run.status == "pending" and (run.id, run.attempt) not in submitted]
         waiting = [run for run in waiting if (run.not_before or at) <= at and run.abort_reason is None]
         if not waiting:
@@ -203,6 +203,7 @@ class Dispatcher:
         limit = self._surroundings.hard_timeout()
         occupied = {run.job_id: run for run in active if run.status != "pending" or (run.id, run.attempt) in submitted}
         ready, replaced = [], []
+        free = self._free_places(active, submitted)
         for run in waiting:
             job = owners[run.job_id]
             holder = occupied.get(job.id)
@@ -210,10 +211,34 @@ class Dispatcher:
                 if job.overlap == "replace" and holder.status == "running":
                     replaced.append(holder)
                 continue
+            if job.target_type != "session" and run.triggered_by not in AT_ONCE:
+                if free <= 0:
+                    continue  # it stays due, and is looked at again when a run ends
+                free -= 1
             occupied[job.id] = run
             project_folder = folders[job.project_id] if job.project_id else None
             ready.append(_Ready(run, job, project_folder, job.timeout_secs or limit))
         return ready, replaced
+
+    def _still_submitted(self, active: Sequence[Run]) -> set[tuple[int, int]]:
+        """What the keeper has; what has ended is forgotten."""
+        with self._lock:
+            self._submitted &= {(run.id, run.attempt) for run in active}
+            return set(self._submitted)
+
+    def _may_submit(self, at: datetime) -> bool:
+        with self._lock:
+            if self._refused_until is not None and at < self._refused_until:
+                return False
+            self._refused_until = None
+            return True
+
+    def _free_places(self, active: Sequence[Run], submitted: set[tuple[int, int]]) -> float:
+        most = self._surroundings.most_at_once()
+        if not most:
+            return math.inf
+        given = submitted - set(self._session_runs.living())
+        return most - sum((run.id, run.attempt) in given for run in active)
 
     def _start(self, ready: _Ready) -> Start:
         job, run = ready.job, ready.run

@@ -74,6 +74,7 @@ SETTINGS = {
         ),
         Setting("CRONMEND_MODEL", "claude-sonnet-5-5", str, "The model of heal sessions."),
         Setting("SANDBOX_TIMEOUT_SECS", 1800, _whole(1), "Hard limit of a run that sets none itself, in seconds."),
+        Setting("MAX_PARALLEL_JOBS", 0, _whole(0), "Commands at once; 0: no limit. Runs started by hand never wait."),
         Setting("MAX_CONCURRENT_AUTO_HEALS", 3, _whole(1), "Automatic heals open at once over all jobs."),
         Setting("CRONMEND_THEME", "system", _choice("system", "light", "dark"), "The look of the pages."),
         Setting("CRONMEND_SINGLE_KEYS", "on", _choice("on", "off"), "Whether single letters act on the pages."),
