@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
+from scheduler.conditions import read_condition
 from store.errors import Invalid
 
 MOST_COMMAND_BYTES = 131_071
@@ -52,7 +53,7 @@ class JobDraft(BaseModel):
     retry_backoff_secs: Annotated[int, Field(ge=0, le=86_400, strict=True)] = 30
     effects: Literal["none", "idempotent", "external", "unknown"] = "unknown"
     verify_command: Text | None = None
-    success_when: list[Any] = Field(default_factory=list)
+    success_when: list[Text] = Field(default_factory=list)
     require_approval: bool = False
     healing_enabled: bool = True
     deliver_to: Text | None = None
@@ -104,6 +105,11 @@ class JobDraft(BaseModel):
                 raise ValueError(f"{name} is reserved; choose another name")
         return value
 
+    @field_validator("success_when")
+    @classmethod
+    def _conditions(cls, value: list[str]) -> list[str]:
+        return list(dict.fromkeys(read_condition(text) for text in value if text.strip()))
+
     @field_validator("tags")
     @classmethod
     def _labels(cls, value: list[str]) -> list[str]:
@@ -138,6 +144,8 @@ def _check_target(draft: JobDraft) -> None:
         raise Invalid("command", "command: is missing; write the shell line to run, or give a prompt.")
     if len(targets) > 1:
         raise Invalid(targets[1], f"{targets[1]}: a job has one target; leave out {targets[0]} or {targets[1]}.")
+    if draft.prompt is not None and draft.success_when:
+        raise Invalid("successWhen", "successWhen: is for commands; the answer of a prompt is its result.")
     if (draft.schedule is None) == (draft.run_at is None):
         raise Invalid("schedule", "schedule: give either a schedule or a single time (runAt, --at).")
 
@@ -145,7 +153,6 @@ def _check_target(draft: JobDraft) -> None:
 def _refuse_what_is_not_there_yet(draft: JobDraft) -> None:
     asked = {
         "recipe": draft.recipe is not None,
-        "successWhen": bool(draft.success_when),
         "deliverTo": draft.deliver_to is not None,
     }
     for field, wanted in asked.items():

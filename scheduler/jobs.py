@@ -84,6 +84,7 @@ def draft_of(job: Job) -> dict[str, Any]:
         "retryBackoffSecs": job.retry_backoff_secs,
         "effects": job.effects,
         "verifyCommand": job.verify_command,
+        "successWhen": job.success_when,
         "healingEnabled": job.healing_enabled,
         "requireApproval": job.require_approval,
         "tags": job.tags,

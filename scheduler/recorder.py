@@ -4,7 +4,7 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,10 +12,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from scheduler import ends
+from scheduler.conditions import Ran, accepted_codes, find_unmet
 from scheduler.ends import End, Examine, Failed
 from scheduler.environment import Surroundings
 from scheduler.keeper_link import KeeperLink, Report
-from scheduler.logs import LogFolder
+from scheduler.logs import LogFolder, RunLogs
 from store import projects
 from store.clock import now
 from store.database import Database
@@ -125,13 +126,18 @@ class Recorder:
         return found
 
     def _end(self, report: Report, context: _Context | None) -> End:
-        status, error = _outcome(report)
         logs = self._logs.of(context.run.job_id, report.run) if context else None
+        status, error = _outcome(report)
+        unmet = None
+        if context is not None and logs is not None and context.job.success_when:
+            status, error, unmet = _judge(report, context, logs, status, error)
         examined = None
         is_overrun = status == "timeout"
         is_unwitnessed = status == "failed" and (report.state == "lost" or not report.known)
         if context and logs and (is_overrun or (status == "failed" and not is_unwitnessed)):
             examined = self._examine(self._failed(report, context))
+            if unmet is not None:
+                examined = replace(examined, cause=unmet)
         return End(
             run_id=report.run,
             attempt=report.attempt,
@@ -162,6 +168,22 @@ class Recorder:
             path=self._surroundings.path(context.job),
             timeout_secs=self._surroundings.timeout_secs(context.job),
         )
+
+
+def _judge(
+    report: Report, context: _Context, logs: RunLogs, status: str, error: str | None
+) -> tuple[str, str | None, str | None]:
+    """Status and error by the job's own conditions, and the cause when one is not met."""
+    if report.exit_code in accepted_codes(context.job.success_when) and status == "failed" and not report.spawn_error:
+        status, error = "completed", None
+    started = report.started_at or context.run.started_at
+    if status != "completed" or started is None:
+        return status, error, None
+    secs = ((report.at or now()) - started).total_seconds()
+    unmet = find_unmet(context.job.success_when, Ran(report.exit_code, started, secs, logs, context.folder))
+    if unmet is None:
+        return status, error, None
+    return "failed", f"exit code {report.exit_code}, but {unmet}", f"not a success: {unmet}"
 
 
 def _start_row(report: Report) -> dict[str, Any]:

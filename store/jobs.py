@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, func, select, text
 from sqlalchemy.orm import Mapped, Session, mapped_column
@@ -45,7 +44,7 @@ class Job(Base):
     effects: Mapped[str] = mapped_column(default="unknown")
     verify_command: Mapped[str | None]
     expect_within_secs: Mapped[int | None]
-    success_when: Mapped[list[Any]] = mapped_column(default=list)
+    success_when: Mapped[list[str]] = mapped_column(default=list)
     require_approval: Mapped[bool] = mapped_column(default=False)
     healing_enabled: Mapped[bool] = mapped_column(default=True)
     consecutive_heal_failures: Mapped[int] = mapped_column(default=0)

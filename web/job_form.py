@@ -74,6 +74,7 @@ def read_form(form: Mapping[str, str]) -> dict[str, Any]:
         if text:
             body[name] = int(text) if text.isascii() and text.isdigit() else text
     body["env"] = _read_env(form.get("env", ""))
+    body["successWhen"] = [line.strip() for line in form.get("successWhen", "").splitlines() if line.strip()]
     body["tags"] = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
     body["healingEnabled"] = form.get("healingEnabled") == "on"
     body["requireApproval"] = form.get("requireApproval") == "on"
@@ -165,9 +166,10 @@ def new_form(projects: tuple[Project, ...], project_id: int | None = None, *, ha
 def form_of(job: Job, projects: tuple[Project, ...]) -> Form:
     """The editor with a job's own values, verbatim."""
     draft = draft_of(job)
-    values = {key: str(value) for key, value in draft.items() if key not in ("env", "tags", "projectId")}
+    values = {key: str(value) for key, value in draft.items() if key not in ("env", "tags", "projectId", "successWhen")}
     values["env"] = "\n".join(f"{name}={value}" for name, value in job.env.items())
     values["tags"] = ", ".join(job.tags)
+    values["successWhen"] = "\n".join(job.success_when)
     values["target"] = "prompt" if job.prompt else "command"
     values["mode"] = "once" if job.run_mode == "one_off" else "repeat"
     values["project"] = str(job.project_id or "")
@@ -224,6 +226,7 @@ _FIELDS = (
     "description",
     "env",
     "tags",
+    "successWhen",
     "schedule",
     "runAt",
     "mode",

@@ -33,8 +33,8 @@ def copy_more(client: Client, run_id: int, stream: str, target: BinaryIO, offset
 
 
 def exit_code_of(run: dict[str, Any]) -> int:
-    """What a shell would have said of this run."""
-    if run["exitCode"] is not None:
+    """What a shell would have said of this run; a failure is never 0, though the command may have ended so."""
+    if run["exitCode"]:
         return int(run["exitCode"])
     if run["signal"]:
         return 128 + int(run["signal"])
