@@ -35,6 +35,7 @@ from scheduler.environment import Surroundings, login_environment
 from scheduler.keeper_link import KeeperLink, runtime_dir
 from scheduler.logs import LogFolder
 from scheduler.recorder import Recorder
+from scheduler.retention import Retention
 from scheduler.runs import Runs
 from scheduler.session_runs import SessionRuns
 from store import settings
@@ -146,6 +147,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0, *, is_bes
         "sessions": Loop("sessions", sessions),
         "stray watch": Loop("stray watch", StrayWatch(database)),
         "toasts": Loop("toasts", toaster),
+        "retention": Loop("retention", Retention(database, ground.logs, lambda: _keep(ground))),
     }
     handle, painted = Handle(), threading.Event()
     desk = Desk(
@@ -251,6 +253,11 @@ def _rules(ground: _Ground) -> Rules:
         most_automatic=values["MAX_CONCURRENT_AUTO_HEALS"].value,
         is_secondary=ground.is_secondary,
     )
+
+
+def _keep(ground: _Ground) -> int:
+    value: int = ground.settings()["CRONMEND_KEEP_RUNS"].value
+    return value
 
 
 def _facts(ground: _Ground, alarm: Alarm, keeper: KeeperLink, feed: Feed) -> dict[str, Any]:

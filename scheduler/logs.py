@@ -1,5 +1,6 @@
 """The logs of runs: one raw file a stream, written by the process itself."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -56,3 +57,17 @@ class LogFolder:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._made.add(job_id)
         return RunLogs(folder / f"{run_id}.out", folder / f"{run_id}.err")
+
+    def remove(self, job_id: int, run_id: int) -> None:
+        """Both streams of a run."""
+        for stream in ("out", "err"):
+            (self._root / str(job_id) / f"{run_id}.{stream}").unlink(missing_ok=True)
+
+    def jobs(self) -> set[int]:
+        """The jobs that have logs."""
+        return {int(folder.name) for folder in self._root.glob("[0-9]*") if folder.name.isdigit()}
+
+    def remove_job(self, job_id: int) -> None:
+        """All logs of a job."""
+        self._made.discard(job_id)
+        shutil.rmtree(self._root / str(job_id), ignore_errors=True)

@@ -76,6 +76,7 @@ SETTINGS = {
         Setting("SANDBOX_TIMEOUT_SECS", 1800, _whole(1), "Hard limit of a run that sets none itself, in seconds."),
         Setting("MAX_PARALLEL_JOBS", 0, _whole(0), "Commands at once; 0: no limit. Runs started by hand never wait."),
         Setting("MAX_CONCURRENT_AUTO_HEALS", 3, _whole(1), "Automatic heals open at once over all jobs."),
+        Setting("CRONMEND_KEEP_RUNS", 100, _whole(1), "Runs of a job that are kept, with their logs."),
         Setting("CRONMEND_THEME", "system", _choice("system", "light", "dark"), "The look of the pages."),
         Setting("CRONMEND_SINGLE_KEYS", "on", _choice("on", "off"), "Whether single letters act on the pages."),
         Setting("CRONMEND_QUIET_HOURS", "", _hours, "When no toast is shown, as in 22:00-07:00; empty: always shown."),

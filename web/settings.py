@@ -6,12 +6,15 @@ from typing import Any
 from flask import Blueprint, make_response, request
 from flask.typing import ResponseReturnValue
 
+from scheduler.retention import Excess, find_excess
 from store import settings
 from store.errors import Invalid
 from web.desk import desk
 from web.shell import page, part, toast
 
 blueprint = Blueprint("settings", __name__)
+
+MOST_KEPT = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class SettingsView:
     toasts: str
     path: str
     home: str
+    excess: Excess | None
 
 
 @blueprint.get("/settings")
@@ -69,4 +73,23 @@ def _view() -> SettingsView:
         toasts=facts["toasts"],
         path=facts["path"],
         home=facts["home"],
+        excess=_excess(str(facts["settings"]["CRONMEND_KEEP_RUNS"]["value"])),
     )
+
+
+@dataclass(frozen=True)
+class ExcessView:
+    excess: Excess | None
+
+
+@blueprint.get("/settings/excess")
+def excess() -> ResponseReturnValue:
+    """What would be removed if so many runs were kept."""
+    return part("settings/_excess.html", ExcessView(_excess(request.args.get("value", ""))))
+
+
+def _excess(text: str) -> Excess | None:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < MOST_KEPT):
+        return None
+    with desk().database.read() as session:
+        return find_excess(session, int(text))
