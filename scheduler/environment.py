@@ -69,6 +69,7 @@ class Surroundings:
             "CRONMEND_RUN_ID": str(run.id),
             "CRONMEND_SLOT": iso(run.slot_at) if run.slot_at else "",
             "CRONMEND_ATTEMPT": str(run.attempt),
+            **({"CRONMEND_WAKE_CONTEXT": run.wake_context} if run.wake_context else {}),
         }
 
     def path(self, job: Job) -> str:

@@ -222,6 +222,29 @@ def _why(ended: dict[str, Any]) -> str:
     return f" ({reason})" if reason else ""
 
 
+@jobs.command()
+@click.argument("job_ids", type=int, nargs=-1)
+@click.option("--name", "names", multiple=True, help="Jobs of this name; * stands for anything.")
+@click.option("--tag", "tags", multiple=True, help="Jobs with this label.")
+@click.option("--context", help="Why: the run reads it in CRONMEND_WAKE_CONTEXT, a prompt in its text.")
+@click.option("--skip-if-running", is_flag=True, help="Leave jobs alone that are running.")
+@json_option
+def wake(job_ids: tuple[int, ...], *, as_json: bool, skip_if_running: bool, **asked: Any) -> int:
+    """Start jobs by id, name or label, with a reason; prints job and run, and does not wait."""
+    body = {"ids": [str(job_id) for job_id in job_ids], "skipIfRunning": skip_if_running}
+    body |= {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items() if value}
+    woken = Client().call("POST", "/cron/wake", body)
+    if as_json:
+        print_json(woken)
+    else:
+        columns: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
+            ("JOB", lambda one: one["jobId"]),
+            ("RUN", lambda one: one["runId"] or one["error"]["message"]),
+        ]
+        print_table(woken, columns, "No job has that name or label.")
+    return 0 if woken and all(one["runId"] for one in woken) else 1
+
+
 @jobs.command("rm")
 @click.argument("job_id", type=int)
 @json_option

@@ -103,6 +103,34 @@ def test_abort_ends_a_running_run(app: Served) -> None:
 
 
 @pytest.mark.mission("L13")
+def test_several_jobs_are_woken_by_id_name_and_label(app: Served) -> None:
+    add = ("jobs", "add", "--schedule", "0 0 1 1 *", "--command", 'echo "why: $CRONMEND_WAKE_CONTEXT"', "--name")
+    by_id, by_name, by_tag, paused, other = (
+        app.run(*add, name, *more).out.strip()
+        for name, more in (
+            ("first", ()),
+            ("Mail out", ()),
+            ("labelled", ("--tag", "nightly")),
+            ("Mail in", ()),
+            ("left alone", ()),
+        )
+    )
+    app.run("jobs", "pause", paused)
+
+    said = app.run("jobs", "wake", by_id, "--name", "mail *", "--tag", "nightly", "--context", "a new file", "--json")
+
+    woken = {str(one["jobId"]): one for one in json.loads(said.out)}
+    assert set(woken) == {by_id, by_name, by_tag, paused}
+    assert (said.code, woken[paused]["error"]["code"]) == (1, "job_disabled")
+    run = str(woken[by_tag]["runId"])
+    app.until(lambda: app.json("runs", "show", run)["status"] == "completed")
+    assert app.run("runs", "log", run).out == "why: a new file\n"
+    assert app.json("runs", "list", "--job", other) == []
+    assert app.run("jobs", "wake").code == 2
+    assert app.run("jobs", "wake", "99999").code == 3
+
+
+@pytest.mark.mission("L13")
 def test_wake_runs_with_a_context_and_respects_a_pause(app: Served) -> None:
     job = make_job(app)
     path = f"/cron/jobs/{job['id']}"

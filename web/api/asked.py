@@ -54,3 +54,12 @@ def instant(name: str) -> datetime | None:
 def flag(name: str, *, default: bool) -> bool:
     text = request.args.get(name)
     return default if text is None else text not in ("0", "false", "no")
+
+
+def texts(body: dict[str, Any], name: str) -> list[str]:
+    """A list of texts or numbers in the body; one alone counts as a list.  Raises Invalid."""
+    found = body.get(name, [])
+    values = found if isinstance(found, list) else [found]
+    if not all(isinstance(value, str | int) and not isinstance(value, bool) for value in values):
+        raise Invalid(name, f"{name}: must be a list of texts.")
+    return [str(value).strip() for value in values if str(value).strip()]

@@ -1,6 +1,8 @@
 """Jobs over HTTP: list, make, show, edit, remove, run, pause and resume, coming instants."""
 
 import threading
+from collections.abc import Sequence
+from fnmatch import fnmatch
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response, request
@@ -15,6 +17,7 @@ from store import jobs
 from store.clock import iso, now
 from store.errors import Conflict, Invalid, NotFound
 from store.heals import Heal
+from store.jobs import Job
 from store.runs import ACTIVE, Run
 from web.api import access, asked, shapes
 from web.api.runs import texts_of
@@ -22,6 +25,8 @@ from web.desk import desk
 from web.openings import make_sketch
 
 blueprint = Blueprint("jobs", __name__)
+
+MOST_JOBS = 100_000
 
 WAIT_SECS = 25.0
 """The longest a request waits for a run; then 202, and the client asks again."""
@@ -188,6 +193,42 @@ def wake_job(job_id: int) -> ResponseReturnValue:
     skip = body.get("skipIfRunning", False)
     run_id = desk().acting().runs.wake(job_id, context, skip_if_running=bool(skip))
     return jsonify({"runId": run_id, "status": "pending"}), 202
+
+
+@blueprint.post("/cron/wake")
+def wake_jobs() -> ResponseReturnValue:
+    """Starts the jobs of these ids, names (`*` stands for anything) and tags; 202 with what became of each."""
+    access.only_the_person()
+    body = asked.body()
+    context, skip = _text(body, "context"), bool(body.get("skipIfRunning", False))
+    with desk().database.read() as session:
+        chosen = _chosen(jobs.listing(session, limit=MOST_JOBS), body)
+    return jsonify([_wake(job, context, skip_if_running=skip) for job in chosen]), 202
+
+
+def _chosen(every: Sequence[Job], body: dict[str, Any]) -> list[Job]:
+    """Raises Invalid for a selection that names nothing, NotFound for an id that there is not."""
+    ids = [number for number in asked.texts(body, "ids") if number.isdigit()]
+    names, tags = asked.texts(body, "names"), set(asked.texts(body, "tags"))
+    if not ids and not names and not tags:
+        raise Invalid("ids", "ids: name jobs by ids, names or tags.")
+    known = {str(job.id) for job in every}
+    for number in ids:
+        if number not in known:
+            raise NotFound("job", number)
+    return [
+        job
+        for job in every
+        if str(job.id) in ids or tags & set(job.tags) or any(fnmatch(job.name.lower(), name.lower()) for name in names)
+    ]
+
+
+def _wake(job: Job, context: str | None, *, skip_if_running: bool) -> dict[str, Any]:
+    try:
+        run_id = desk().acting().runs.wake(job.id, context, skip_if_running=skip_if_running)
+    except Conflict as refused:
+        return {"jobId": job.id, "runId": None, "error": {"code": refused.code, "message": refused.message}}
+    return {"jobId": job.id, "runId": run_id, "error": None}
 
 
 @blueprint.get("/cron/jobs/<int:job_id>/next")

@@ -31,6 +31,14 @@ _BODIES: dict[str, dict[str, Any]] = {
             "fix": {"type": "string"},
         },
     },
+    "jobs.wake_jobs": {
+        "type": "object",
+        "properties": {
+            **{name: {"type": "array", "items": {"type": "string"}} for name in ("ids", "names", "tags")},
+            "context": {"type": "string"},
+            "skipIfRunning": {"type": "boolean"},
+        },
+    },
     "jobs.wake_job": {
         "type": "object",
         "properties": {"context": {"type": "string"}, "skipIfRunning": {"type": "boolean"}},
@@ -84,6 +92,7 @@ _SUCCESS = {
     "projects.remove_project": ("200", "202"),
     "jobs.run_job": ("200", "202"),
     "jobs.wake_job": ("202",),
+    "jobs.wake_jobs": ("202",),
     "runs.abort_run": ("202",),
     "heals.start_heal": ("202",),
     "sessions.start": ("202",),
