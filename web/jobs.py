@@ -9,8 +9,10 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from scheduler import jobs as use_cases
+from scheduler.instants import parse_instant
 from scheduler.sample import sample_folder, write_sample
 from scheduler.schedule import Instant, Schedule
+from scheduler.why import explain
 from store import heals, jobs, projects, runs
 from store.clock import iso, now
 from store.errors import Invalid, Refusal
@@ -140,6 +142,12 @@ def _row(
     )
 
 
+@dataclass(frozen=True)
+class WhyView:
+    sentence: str
+    run_id: int | None
+
+
 @blueprint.get("/jobs/<int:job_id>")
 def show_job(job_id: int) -> ResponseReturnValue:
     view = _job_view(job_id)
@@ -173,6 +181,18 @@ def _job_view(job_id: int) -> JobView:
         last_heal=known[0] if known else None,
         history=history,
     )
+
+
+@blueprint.get("/jobs/<int:job_id>/why")
+def why(job_id: int) -> ResponseReturnValue:
+    """The answer to "did it run then, and if not why"."""
+    with desk().database.read() as session:
+        job = jobs.get(session, job_id)
+        try:
+            answer = explain(session, job, parse_instant(request.args.get("at", ""), job.timezone, now()))
+        except Invalid as problem:
+            return part("jobs/_why.html", WhyView(problem.message, None))
+    return part("jobs/_why.html", WhyView(answer.sentence, answer.run_id))
 
 
 def _coming(job: Job) -> Sequence[Instant]:

@@ -254,6 +254,16 @@ def remove(job_id: int, *, as_json: bool) -> None:
     print_json(answer) if as_json else print(f"Job {job_id} is removed.")
 
 
+@jobs.command()
+@click.argument("job_id", type=int)
+@click.argument("at")
+@json_option
+def why(job_id: int, at: str, *, as_json: bool) -> None:
+    """Why a job did, or did not, or will run at a time ('2026-12-01 09:00', 'tomorrow 09:00')."""
+    answer = Client().call("GET", f"/cron/jobs/{job_id}/why", query={"at": at})
+    print_json(answer) if as_json else print(answer["sentence"])
+
+
 @jobs.command("next")
 @click.argument("job_id", type=int, required=False)
 @click.option("--schedule", help="Any schedule, in place of a job.")

@@ -434,3 +434,18 @@ def test_the_first_run_offers_the_sample(chromium: Browser, serve: Callable[...,
     expect(page.locator("#job-panel")).to_contain_text("Healthy", timeout=30_000)
     expect(page.locator("#job-panel")).to_contain_text("Fixed")
     context.close()
+
+
+@pytest.mark.mission("B1")
+def test_a_job_is_asked_whether_it_ran_at_a_time(seat: Seat) -> None:
+    job = add_job(seat.app, "asked")
+    page = seat.go(f"/jobs/{job}")
+
+    page.fill("#why-at", "2020-01-01 09:00")
+    page.click("#why-ask")
+
+    expect(page.locator("#why")).to_have_text("The job did not exist yet.")
+    page.fill("#why-at", "whenever")
+    page.locator("#why-at").press("Enter")
+    expect(page.locator("#why")).to_contain_text("“whenever” is not a time")
+    assert seat.app.json("jobs", "why", job, "2020-01-01 09:00")["kind"] == "notASlot"

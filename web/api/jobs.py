@@ -12,6 +12,7 @@ from scheduler import jobs as use_cases
 from scheduler import proposals
 from scheduler.instants import parse_instant
 from scheduler.schedule import Schedule
+from scheduler.why import explain
 from scheduler.zones import local_timezone
 from store import jobs
 from store.clock import iso, now
@@ -241,6 +242,17 @@ def next_of_job(job_id: int) -> ResponseReturnValue:
         coming = [job.run_at] if job.run_at and job.run_at > now() else []
         return jsonify([{"at": iso(at), "local": iso(at), "note": None} for at in coming])
     return _instants(Schedule(job.schedule, job.schedule_text or job.schedule, job.timezone))
+
+
+@blueprint.get("/cron/jobs/<int:job_id>/why")
+def why(job_id: int) -> ResponseReturnValue:
+    """Why the job did, or did not, or will run at the minute of `at`."""
+    access.only_the_person()
+    with desk().database.read() as session:
+        job = jobs.get(session, job_id)
+        at = parse_instant(request.args.get("at", ""), job.timezone, now(), field="at")
+        answer = explain(session, job, at)
+    return jsonify({"at": iso(answer.at), "kind": answer.kind, "sentence": answer.sentence, "runId": answer.run_id})
 
 
 @blueprint.get("/cron/next")

@@ -78,6 +78,7 @@ _BODIES: dict[str, dict[str, Any]] = {
 _QUERIES = {
     "jobs.list_jobs": ("after", "limit"),
     "jobs.run_job": ("wait", "follow"),
+    "jobs.why": ("at",),
     "jobs.next_of_job": ("from", "count"),
     "jobs.next_of_schedule": ("schedule", "timezone", "from", "count"),
     "runs.list_runs": ("job", "status", "since", "before", "limit"),
