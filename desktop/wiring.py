@@ -29,6 +29,7 @@ from heal.reconciler import StrayWatch
 from heal.treatment import Clinic, Treatment
 from heal.undo import UndoFolder
 from scheduler.alarm import Alarm
+from scheduler.deadlines import Deadlines
 from scheduler.dispatcher import Dispatcher
 from scheduler.ends import Examined, Failed
 from scheduler.environment import Surroundings, login_environment
@@ -147,6 +148,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0, *, is_bes
         "sessions": Loop("sessions", sessions),
         "stray watch": Loop("stray watch", StrayWatch(database)),
         "toasts": Loop("toasts", toaster),
+        "deadlines": Loop("deadlines", Deadlines(database)),
         "retention": Loop("retention", Retention(database, ground.logs, lambda: _keep(ground))),
     }
     handle, painted = Handle(), threading.Event()

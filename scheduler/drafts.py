@@ -53,6 +53,7 @@ class JobDraft(BaseModel):
     retry_backoff_secs: Annotated[int, Field(ge=0, le=86_400, strict=True)] = 30
     effects: Literal["none", "idempotent", "external", "unknown"] = "unknown"
     verify_command: Text | None = None
+    expect_within_secs: Seconds | None = None
     success_when: list[Text] = Field(default_factory=list)
     require_approval: bool = False
     healing_enabled: bool = True

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, select, text, update
 from sqlalchemy.orm import Session
 
 from store import cards, events, heals
-from store.cards import ALERT, ESCALATION, NEEDS_YOU
+from store.cards import ALERT, ESCALATION, NEEDS_YOU, NOTICE
 from store.clock import iso, parse_iso
 from store.heals import Heal
 from store.jobs import Job
@@ -17,7 +17,7 @@ from store.runs import ACTIVE, FAILED, IS_ACTIVE_SQL, Run
 
 GREEN_RUNS_TO_CONFIRM = 2
 RETRYABLE = ("schedule", "catch_up", "retry")
-CLEARED_BY_GREEN = (ALERT, ESCALATION, NEEDS_YOU)
+CLEARED_BY_GREEN = (ALERT, ESCALATION, NEEDS_YOU, NOTICE)
 
 
 @dataclass(frozen=True)

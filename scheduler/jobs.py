@@ -85,6 +85,7 @@ def draft_of(job: Job) -> dict[str, Any]:
         "effects": job.effects,
         "verifyCommand": job.verify_command,
         "successWhen": job.success_when,
+        "expectWithinSecs": job.expect_within_secs,
         "healingEnabled": job.healing_enabled,
         "requireApproval": job.require_approval,
         "tags": job.tags,

@@ -17,7 +17,7 @@ from store.errors import Invalid
 from store.jobs import Job
 from store.projects import Project
 
-NUMBERS = ("timeoutSecs", "retries", "retryBackoffSecs", "jitterSecs", "catchUpMaxAgeSecs")
+NUMBERS = ("timeoutSecs", "retries", "retryBackoffSecs", "jitterSecs", "catchUpMaxAgeSecs", "expectWithinSecs")
 TARGETS = ("command", "prompt")
 TEXTS = ("name", "cwd", "timezone", "verifyCommand", "overlap", "catchUp", "effects")
 MOST_PROBLEMS = 8

@@ -282,7 +282,9 @@ def _changes(job: Job, body: dict[str, Any]) -> dict[str, Any]:
     present = use_cases.draft_of(job)
     patch = {key: value for key, value in body.items() if present.get(key) != value}
     cleared = {
-        key: None for key in ("cwd", "verifyCommand", "timeoutSecs", "catchUpMaxAgeSecs", "projectId") if key in present
+        key: None
+        for key in ("cwd", "verifyCommand", "timeoutSecs", "catchUpMaxAgeSecs", "expectWithinSecs", "projectId")
+        if key in present
     }
     patch |= {
         key: value

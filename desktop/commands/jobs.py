@@ -46,6 +46,7 @@ FIELDS = [
     click.option("--effects", type=EFFECTS, help="What a run does outside; decides how a heal may prove its fix."),
     click.option("--verify", "verify_command", help="A command that proves the job works, without side effects."),
     click.option("--success-when", multiple=True, help="A condition beyond exit code 0."),
+    click.option("--expect-within", "expect_within_secs", type=int, help="Tell when a slot has no green run so long."),
     click.option("--tag", "tags", multiple=True, help="A label."),
     click.option("--no-healing", is_flag=True, help="Do not repair this job."),
     click.option("--require-approval", is_flag=True, help="Ask before each run."),

@@ -58,6 +58,7 @@ def job(row: Job) -> Shape:
         "effects": row.effects,
         "verifyCommand": row.verify_command,
         "successWhen": row.success_when,
+        "expectWithinSecs": row.expect_within_secs,
         "requireApproval": row.require_approval,
         "healingEnabled": row.healing_enabled,
         "consecutiveHealFailures": row.consecutive_heal_failures,
