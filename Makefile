@@ -1,6 +1,6 @@
 PYTHON ?= python3
 V := .venv/bin/python
-.PHONY: run test lint bench lock
+.PHONY: run test lint bench chaos lock
 
 run: .venv/.app.stamp
 	@./cronmend
@@ -16,6 +16,9 @@ lint: .venv/.dev.stamp
 
 bench: .venv/.app.stamp
 	$(V) bench/run.py
+
+chaos: .venv/.dev.stamp
+	CHAOS_SEEDS=25 CHAOS_KILLS=1000 $(V) -m pytest tests/chaos
 
 lock:
 	$(PYTHON) packaging/lock.py
