@@ -9,6 +9,7 @@ from scheduler.instants import parse_instant
 from scheduler.zones import local_timezone
 from store.clock import now
 from store.errors import Invalid, Refusal
+from store.lookup import MOST_NUMBER
 
 MOST_ROWS = 1_000
 
@@ -32,7 +33,7 @@ def number(name: str, *, default: int | None = None, most: int | None = None) ->
         return default
     if not (text.isascii() and text.isdigit()):
         raise Invalid(name, f"{name}: {text!r} is not a whole number.")
-    return min(int(text), most) if most else int(text)
+    return min(int(text), most or MOST_NUMBER)
 
 
 def limit() -> int:

@@ -136,7 +136,10 @@ def _operation(rule: Rule) -> dict[str, Any]:
         }
         for name in sorted(rule.arguments)
     ]
-    in_query = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in _QUERIES.get(rule.endpoint, ())]
+    in_query = [
+        {"name": name, "in": "query", "schema": _KINDS.get(name, {"type": "string"})}
+        for name in _QUERIES.get(rule.endpoint, ())
+    ]
     answers: dict[str, Any] = {code: {"description": "done"} for code in _SUCCESS.get(rule.endpoint, ("200",))}
     answers["default"] = {
         "description": "refused",
@@ -154,6 +157,14 @@ def _operation(rule: Rule) -> dict[str, Any]:
         operation["security"] = []
     return operation
 
+
+_NUMBER = {"type": "integer", "minimum": 0}
+_KINDS: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("job", "limit", "after", "follow", "offset", "count"), _NUMBER),
+    "wait": {"enum": ["0", "1"]},
+    "at": {"type": "string", "description": "2026-12-01 09:00 in the job's zone, ISO 8601, tomorrow 09:00"},
+}
+"""What a query's value is, where it is no text."""
 
 _ERROR = {
     "type": "object",
