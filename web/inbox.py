@@ -21,6 +21,7 @@ from web import decisions, words
 from web.desk import desk
 from web.job_form import Preview, preview_of
 from web.shell import page, part
+from web.whole import read_whole
 from web.words import State
 
 blueprint = Blueprint("inbox", __name__)
@@ -159,7 +160,7 @@ def _view(card_id: int | None) -> InboxView:
 
 def _number(name: str) -> int | None:
     text = request.args.get(name, "")
-    return int(text) if text.isdigit() else None
+    return read_whole(text)
 
 
 def _place(card: Card) -> tuple[int, int]:

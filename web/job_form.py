@@ -16,6 +16,7 @@ from store.database import Database
 from store.errors import Invalid
 from store.jobs import Job
 from store.projects import Project
+from web.whole import read_whole
 
 NUMBERS = ("timeoutSecs", "retries", "retryBackoffSecs", "jitterSecs", "catchUpMaxAgeSecs", "expectWithinSecs")
 TARGETS = ("command", "prompt")
@@ -72,7 +73,7 @@ def read_form(form: Mapping[str, str]) -> dict[str, Any]:
     for name in NUMBERS:
         text = form.get(name, "").strip()
         if text:
-            body[name] = int(text) if text.isascii() and text.isdigit() else text
+            body[name] = text if (number := read_whole(text)) is None else number
     body["env"] = _read_env(form.get("env", ""))
     body["successWhen"] = [line.strip() for line in form.get("successWhen", "").splitlines() if line.strip()]
     body["tags"] = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
@@ -83,7 +84,7 @@ def read_form(form: Mapping[str, str]) -> dict[str, Any]:
     if project == "folder":
         body["project"] = form.get("folder", "").strip() or None
     elif project:
-        body["projectId"] = int(project)
+        body["projectId"] = read_whole(project) or -1
     return {key: value for key, value in body.items() if value is not None}
 
 

@@ -25,6 +25,7 @@ from web.desk import desk
 from web.job_form import Form, again, find_problems, form_of, new_form, preview_of, read_form, sketched
 from web.openings import make_sketch, reader
 from web.shell import is_failing, page, part, toast
+from web.whole import read_whole
 from web.words import State
 
 blueprint = Blueprint("jobs", __name__)
@@ -163,7 +164,7 @@ def job_panel(job_id: int) -> ResponseReturnValue:
 def job_history(job_id: int) -> ResponseReturnValue:
     before = request.args.get("before", "")
     with desk().database.read() as session:
-        view = _history(session, job_id, int(before) if before.isdigit() else None)
+        view = _history(session, job_id, read_whole(before))
     return part("jobs/_history.html", view)
 
 
@@ -216,7 +217,7 @@ def _history(session: Session, job_id: int, before: int | None) -> HistoryView:
 @blueprint.get("/jobs/new")
 def new_job() -> ResponseReturnValue:
     project = request.args.get("project", "")
-    return part("jobs/_editor.html", _new_form(int(project) if project.isdigit() else None))
+    return part("jobs/_editor.html", _new_form(read_whole(project)))
 
 
 def _new_form(project_id: int | None = None) -> Form:

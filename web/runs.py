@@ -19,6 +19,7 @@ from web import words
 from web.desk import Desk, desk
 from web.shell import page, part, toast
 from web.streams import as_stream
+from web.whole import read_whole
 from web.words import State
 
 blueprint = Blueprint("runs", __name__)
@@ -134,7 +135,7 @@ def live_log(run_id: int, stream: str) -> ResponseReturnValue:
         run = runs.get(session, run_id)
     asked = request.headers.get("Last-Event-ID") or request.args.get("from", "0")
     logs = desk().logs.of(run.job_id, run.id)
-    lines = _grow(desk(), run_id, logs, chosen, int(asked) if asked.isdigit() else 0)
+    lines = _grow(desk(), run_id, logs, chosen, read_whole(asked) or 0)
     return as_stream(lines)
 
 

@@ -19,6 +19,7 @@ from web.desk import desk
 from web.openings import start_session, stop_session
 from web.shell import page, part, toast
 from web.transcripts import TranscriptView, steps_of
+from web.whole import read_whole
 from web.words import State
 
 blueprint = Blueprint("sessions", __name__)
@@ -154,7 +155,7 @@ def _opening() -> OpeningView:
 
 def _number(name: str) -> int | None:
     text = request.values.get(name, "")
-    return int(text) if text.isdigit() else None
+    return read_whole(text)
 
 
 def _why_not() -> str | None:

@@ -11,10 +11,9 @@ from store import settings
 from store.errors import Invalid
 from web.desk import desk
 from web.shell import page, part, toast
+from web.whole import read_whole
 
 blueprint = Blueprint("settings", __name__)
-
-MOST_KEPT = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,8 @@ def excess() -> ResponseReturnValue:
 
 
 def _excess(text: str) -> Excess | None:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < MOST_KEPT):
+    keep = read_whole(text)
+    if not keep:
         return None
     with desk().database.read() as session:
-        return find_excess(session, int(text))
+        return find_excess(session, keep)

@@ -6,6 +6,7 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from web.desk import desk
+from web.whole import read_whole
 
 blueprint = Blueprint("streams", __name__)
 
@@ -32,5 +33,5 @@ def as_stream(lines: Iterator[str]) -> Response:
 def feed() -> ResponseReturnValue:
     """The page's one stream."""
     last = request.headers.get("Last-Event-ID") or request.args.get("from", "")
-    stream = desk().feed.follow(int(last) if last.isdigit() else None)
+    stream = desk().feed.follow(read_whole(last))
     return as_stream(stream)

@@ -10,6 +10,7 @@ import pytest
 from support.serving import Served
 
 from agent.tokens import SessionTokens
+from web.whole import read_whole
 
 
 @pytest.fixture(scope="module")
@@ -282,3 +283,12 @@ def test_the_log_is_served_raw_from_any_offset(app: Served, tmp_path: Path) -> N
     status, data = app.call("GET", f"/cron/runs/{answer['runId']}/log?offset=250")
 
     assert (status, data) == (200, bytes(range(250, 256)))
+
+
+@pytest.mark.mission("L1")
+def test_numbers_that_are_none_are_no_server_error(app: Served) -> None:
+    """What a person or a program may put where the pages expect a number."""
+    for text in ("9" * 40, "²", "-1", "x", "", "1e9"):
+        assert read_whole(text) in (None, 2**63 - 1)
+    assert app.call("GET", f"/cron/jobs/{'9' * 40}")[0] == 404
+    assert app.call("GET", f"/cron/runs?job={'9' * 40}") == (200, [])
