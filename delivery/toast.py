@@ -75,13 +75,19 @@ class Toaster:
         """The event's kind, and the state in words."""
         if is_quiet(self._quiet_hours(), now().astimezone()):
             return "toast.muted", "quiet hours"
-        title, message = words_for(failures)
-        try:
-            asyncio.run(_send(title, message))
-        except Exception as error:  # noqa: BLE001 - whatever a desktop's bus comes up with
-            log.info("[cron-heal] no toast: %s", type(error).__name__)
+        if not show(*words_for(failures)):
             return "toast.unavailable", "no notification service on this machine"
         return "toast.shown", "work"
+
+
+def show(title: str, message: str) -> bool:
+    """Shows one now; False where the machine shows none."""
+    try:
+        asyncio.run(_send(title, message))
+    except Exception as error:  # noqa: BLE001 - whatever a desktop's bus comes up with
+        log.info("[cron-heal] no toast: %s", type(error).__name__)
+        return False
+    return True
 
 
 def words_for(failures: Sequence[Failure]) -> tuple[str, str]:

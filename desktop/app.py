@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from agent.sessions import Sessions, recover
 from desktop.loops import Loop, Threads
 from desktop.version import VERSION
+from desktop.watch import Watch
 from desktop.web_server import WebServer
 from heal import reconciler
 from heal.attending import Attending
@@ -52,6 +53,7 @@ class Parts:
     sessions: Sessions
     session_runs: SessionRuns
     alarm: Alarm
+    watch: Watch
     api: WebServer
     pages: WebServer
     desk: Desk
@@ -82,6 +84,7 @@ class App:
             reconciler.reconcile(parts.database)
             parts.database.write(recover)
             parts.alarm.start()
+            parts.threads.spawn("watch", parts.watch.run)
             for name, loop in parts.loops.items():
                 parts.threads.spawn(name, loop.run)
         parts.threads.spawn("cli server", parts.api.run)
@@ -106,6 +109,7 @@ class App:
         """Ends cleanly; runs go on with the keeper, heals are closed at the next start."""
         parts = self.parts
         self._is_stopping = True
+        parts.watch.stop()
         parts.desk.feed.stop()
         parts.api.stop()
         parts.pages.stop()

@@ -50,6 +50,8 @@ def examine(client: Client) -> list[Finding]:
 
 def _app(client: Client) -> Finding:
     found = _status(client)
+    if found.get("stall"):
+        return Finding("app", False, found["stall"], "Restart Cronmend; its log says more: app.log", is_serious=True)
     if found.get("schedulerState") == "running":
         return Finding("app", True, f"running, last tick {found['lastTickAt'] or 'not yet'}")
     return Finding("app", False, "not running: no job starts", "Start it with: cronmend serve", is_serious=True)

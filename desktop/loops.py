@@ -36,6 +36,8 @@ class Loop:
         self._set_alarm = set_alarm
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self.busy_since: float | None = None
+        """When the step that runs now began, on the clock that counts time awake."""
 
     def nudge(self) -> None:
         """There may be work: called after the commit that made it."""
@@ -49,6 +51,7 @@ class Loop:
         """The body of the thread."""
         while not self._stopping.is_set():
             self._wake.clear()
+            self.busy_since = time.monotonic()
             try:
                 if self._worker.step():
                     continue
@@ -57,6 +60,7 @@ class Loop:
                 # A worker that fails once must come back: everything it needs is in the database.
                 log.exception("[engine] %s failed; it goes on", self.name)
                 pause = AFTER_ERROR_SECS
+            self.busy_since = None
             self._wake.wait(pause)
 
     def _pause(self) -> float:

@@ -12,11 +12,12 @@ from agent.credentials import Access
 from agent.sessions import Office, Sessions
 from agent.tokens import SessionTokens
 from delivery.toast import Failure as ToastedFailure
-from delivery.toast import Toaster
+from delivery.toast import Toaster, show
 from desktop.app import App, Handle, Parts
 from desktop.loops import Loop, Threads
 from desktop.paths import Paths
 from desktop.version import VERSION
+from desktop.watch import Watch
 from desktop.web_server import WebServer
 from heal.attending import WORKER, Attending, Surgery
 from heal.by_hand import ByHand
@@ -151,6 +152,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0, *, is_bes
         "deadlines": Loop("deadlines", Deadlines(database)),
         "retention": Loop("retention", Retention(database, ground.logs, lambda: _keep(ground))),
     }
+    watch = Watch(alarm, loops, lambda said: show("Cronmend runs no jobs", said))
     handle, painted = Handle(), threading.Event()
     desk = Desk(
         database=database,
@@ -174,7 +176,12 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0, *, is_bes
             pages_url=lambda: pages.url,
             painted=painted,
         ),
-        facts=lambda: {**_facts(ground, alarm, keeper, feed), "hasPainted": painted.is_set(), "toasts": toaster.state},
+        facts=lambda: {
+            **_facts(ground, alarm, keeper, feed),
+            "stall": watch.stall,
+            "hasPainted": painted.is_set(),
+            "toasts": toaster.state,
+        },
     )
     api.serve(create_app(desk))
     pages.serve(create_pages(desk))
@@ -188,6 +195,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0, *, is_bes
             sessions=sessions,
             session_runs=session_runs,
             alarm=alarm,
+            watch=watch,
             api=api,
             pages=pages,
             desk=desk,

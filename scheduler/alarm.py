@@ -20,12 +20,10 @@ class Alarm:
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
-        # The debug executor calls straight from the timer thread: no pool to wait in, no misfire to lose.
-        self._clock = BackgroundScheduler(
-            executors={"default": DebugExecutor()},
-            job_defaults={"misfire_grace_time": None, "coalesce": True},
-            timezone=UTC,
-        )
+        self._clock = _wind_up()
+        self.rang_at = time.monotonic()
+        """When it rang last, on the clock that counts time awake."""
+
         self._wall = time.time()
         self._steady = time.monotonic()
         self.last_tick_at: datetime | None = None
@@ -35,7 +33,15 @@ class Alarm:
         self._clock.start()
 
     def stop(self) -> None:
-        self._clock.shutdown(wait=False)
+        if self._clock.running:
+            self._clock.shutdown(wait=False)
+
+    def restart(self) -> None:
+        """Another clock in place of one that stopped; it rings at once, and so learns the next instant."""
+        self.stop()
+        self._clock = _wind_up()
+        self.start()
+        self._tick()
 
     def set(self, at: datetime | None) -> None:
         """The next instant to ring at, in place of the one before."""
@@ -53,5 +59,15 @@ class Alarm:
             log.warning(
                 "[engine] the clock moved by %.0f s against elapsed time: resume from sleep or a clock step", jump
             )
+        self.rang_at = steady
         self.last_tick_at = datetime.fromtimestamp(wall, tz=UTC)
         self._ring()
+
+
+def _wind_up() -> BackgroundScheduler:
+    # The debug executor calls straight from the timer thread: no pool to wait in, no misfire to lose.
+    return BackgroundScheduler(
+        executors={"default": DebugExecutor()},
+        job_defaults={"misfire_grace_time": None, "coalesce": True},
+        timezone=UTC,
+    )

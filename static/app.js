@@ -291,6 +291,12 @@ document.addEventListener("htmx:finally:request", (event) => {
 document.addEventListener("htmx:sse:error", () => document.body.classList.add("offline"));
 document.addEventListener("hello", () => document.body.classList.remove("offline"));
 
+// What no event tells is looked at now and then, while somebody looks.
+
+setInterval(() => {
+  if (!document.hidden) document.body.dispatchEvent(new Event("tick"));
+}, 3000);
+
 document.addEventListener("DOMContentLoaded", () => {
   watchLogs();
   requestAnimationFrame(() => htmx.ajax("POST", "/alive", { source: document.body, swap: "none" }));

@@ -66,6 +66,8 @@ def is_failing(job: Job) -> bool:
 def _engine(every: Sequence[Job], facts: Mapping[str, Any]) -> tuple[str, str]:
     if facts.get("schedulerState") == "secondary":
         return "Second instance: it only shows", "warn"
+    if facts.get("stall"):
+        return str(facts["stall"]), "bad"
     if not facts.get("keeperPid"):
         return "Stopped: no job can start. Restart Cronmend.", "bad"
     times = [job.next_run_at for job in every if job.next_run_at and job.is_active]
