@@ -83,6 +83,7 @@ class App:
             # Only now: a heal cut short may have a run that the keeper has just told us of.
             reconciler.reconcile(parts.database)
             parts.database.write(recover)
+            parts.dispatcher.rehearse()
             parts.alarm.start()
             parts.threads.spawn("watch", parts.watch.run)
             for name, loop in parts.loops.items():

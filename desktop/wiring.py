@@ -65,6 +65,7 @@ WAKES = {
     "run.abort_requested": ("dispatcher",),
     "job.created": ("dispatcher",),
     "job.updated": ("dispatcher",),
+    "job.paused": ("dispatcher",),
     "job.resumed": ("dispatcher",),
     "heal.decided": ("medic",),
     "heal.opened": ("medic",),

@@ -29,17 +29,18 @@ APART = {"command": timedelta(seconds=1), "session": timedelta(seconds=30)}
 """Between the starts of what was missed: sessions cost money, so that a person can still stop them."""
 
 
-def claim(session: Session, plans: Sequence[Plan], at: datetime) -> int:
+def claim(session: Session, plans: Sequence[Plan], at: datetime, present: Sequence[Job] | None = None) -> int:
     """Writes the rows of all plans whose job is unchanged, and moves each job to its next slot.
 
-    Returns how many rows were written.  A slot that another claim took first keeps its first row.
+    `present`: the jobs as this transaction sees them, when it has read them already.  Returns how many rows were
+    written.  A slot that another claim took first keeps its first row.
     """
-    due = {job.id: job for job in jobs.due(session, at)}
+    due = {job.id: job for job in (jobs.due(session, at) if present is None else present)}
     current = [plan for plan in plans if _is_unchanged(plan, due.get(plan.job_id))]
     busy = runs.jobs_with_active(session, [plan.job_id for plan in current])
     healing = heals.jobs_with_open(session)
-    present = _Present(healing, busy, _Pace(at), at)
-    rows = [row for plan in current for row in _rows(session, plan, due[plan.job_id], present)]
+    moment = _Present(healing, busy, _Pace(at), at)
+    rows = [row for plan in current for row in _rows(session, plan, due[plan.job_id], moment)]
     if rows:
         session.connection().execute(insert_or_ignore(Run).on_conflict_do_nothing(), rows)
         _record(session, rows)

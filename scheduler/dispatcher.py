@@ -1,11 +1,12 @@
 """The dispatcher: claims due slots in one commit, then hands what may run to the keeper."""
 
+import contextlib
 import logging
 import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -31,9 +32,13 @@ log = logging.getLogger("engine")
 GRACE_SECS = 5.0
 """Between asking a process tree to end and ending it."""
 
+FEW = 50
+"""Slots that are looked for, planned and claimed in one transaction."""
+
 CHUNK = 64
 """Starts in one message."""
 
+LAST = datetime.max.replace(tzinfo=UTC)
 AT_ONCE = ("manual", "wake", "heal")
 """What a person or a heal asks for does not wait for a place."""
 
@@ -49,6 +54,10 @@ class _Ready:
     job: Job
     project_folder: str | None
     timeout_secs: int
+
+
+class _TakenBackError(Exception):
+    """Undoes the rehearsal."""
 
 
 class Dispatcher:
@@ -70,14 +79,20 @@ class Dispatcher:
         self._up_since = now()
         self._submitted: set[tuple[int, int]] = set()
         self._refused_until: datetime | None = None
+        # What is due, as it was seen last: each commit that may change it brings another look.
+        self._slot_at = datetime.min.replace(tzinfo=UTC)
+        self._releases_at = datetime.min.replace(tzinfo=UTC)
         self._lock = threading.Lock()
 
     def next_at(self) -> datetime | None:
         with self._database.read() as session:
+            self._releases_at = min(
+                (at for at in (jobs.earliest_resume(session), approvals.earliest_expiry(session)) if at), default=LAST
+            )
+            self._slot_at = jobs.earliest_slot(session) or LAST
             times = [
-                jobs.earliest_slot(session),
-                jobs.earliest_resume(session),
-                approvals.earliest_expiry(session),
+                self._slot_at if self._slot_at is not LAST else None,
+                self._releases_at if self._releases_at is not LAST else None,
                 runs.next_retry_at(session),
                 _earliest_jitter(session),
                 self._refused_until,
@@ -87,8 +102,28 @@ class Dispatcher:
     def step(self) -> bool:
         """Claims and submits; True when anything was done."""
         at = now()
-        worked = self._lift_pauses(at) + self._expire_approvals(at) + self._claim_slots(at) + self._claim_retries(at)
-        return bool(self._submit(at) or worked)
+        worked = self._release(at) + self._claim_slots(at)
+        started = self._submit(at)  # before the rest: what is due now waits for nothing else
+        retried = self._claim_retries(at)
+        return bool(worked + started + retried + (self._submit(at) if retried else 0))
+
+    def rehearse(self) -> None:
+        """Claims a slot and takes it back: the first real one must not wait for statements to be compiled."""
+        at = now()
+
+        def act(session: Session) -> None:
+            session.add(Job(name="", target_type="command", timezone="UTC", schedule="* * * * *", next_run_at=at))
+            session.flush()
+            self._claim_few(session, at)
+            self._ready(session, at)
+            raise _TakenBackError
+
+        with contextlib.suppress(_TakenBackError):
+            self._database.write(act)
+
+    def _release(self, at: datetime) -> int:
+        """Ends of pauses and of questions: none is due before the earliest of them that was seen last."""
+        return self._lift_pauses(at) + self._expire_approvals(at) if at >= self._releases_at else 0
 
     def knows(self, entries: Sequence[tuple[int, int]]) -> None:
         """What the keeper already has: these are not submitted again."""
@@ -124,21 +159,36 @@ class Dispatcher:
         return len(over)
 
     def _claim_slots(self, at: datetime) -> int:
+        if at < self._slot_at:
+            return 0
+        claimed = self._database.write(lambda session: self._claim_few(session, at), urgent=True)
+        return self._claim_many(at) if claimed is None else claimed
+
+    def _claim_few(self, session: Session, at: datetime) -> int | None:
+        """Looks, plans and claims in one transaction; None when so much is due that planning would hold others up."""
+        due = jobs.due(session, at, FEW + 1)
+        if len(due) > FEW:
+            return None
+        plans = [made for job in due if (made := self._plan(job, at, session)) is not None]
+        return claims.claim(session, plans, at, due) if plans else 0
+
+    def _claim_many(self, at: datetime) -> int:
         with self._database.read() as session:
             due = jobs.due(session, at)
         plans = [made for job in due if (made := self._plan(job, at)) is not None]
-        if not plans:
-            return 0
-        return self._database.write(lambda session: claims.claim(session, plans, at), urgent=True)
+        return self._database.write(lambda session: claims.claim(session, plans, at), urgent=True) if plans else 0
 
-    def _plan(self, job: Job, at: datetime) -> Plan | None:
+    def _plan(self, job: Job, at: datetime, session: Session | None = None) -> Plan | None:
         """One job that cannot be planned must not keep the others waiting: it is blocked, and says why."""
         try:
             return plan(job, at, self._up_since)
         except Invalid as error:
             reason = error.message
         log.warning("[engine] job %d is blocked: %s", job.id, reason)
-        self._database.write(lambda session: use_cases.block(session, job.id, reason))
+        if session is not None:
+            use_cases.block(session, job.id, reason)
+        else:
+            self._database.write(lambda session: use_cases.block(session, job.id, reason))
         return None
 
     def _claim_retries(self, at: datetime) -> int:

@@ -94,9 +94,11 @@ def listing(session: Session, *, after_id: int = 0, limit: int = 1_000) -> Seque
     return session.scalars(select(Job).where(Job.id > after_id).order_by(Job.id).limit(limit)).all()
 
 
-def due(session: Session, at: datetime) -> Sequence[Job]:
-    """Jobs with a slot at or before `at`, oldest slot first."""
-    return session.scalars(select(Job).where(Job.next_run_at <= at).order_by(Job.next_run_at, Job.id)).all()
+def due(session: Session, at: datetime, limit: int = -1) -> Sequence[Job]:
+    """Jobs with a slot at or before `at`, oldest slot first; all of them, or so many."""
+    return session.scalars(
+        select(Job).where(Job.next_run_at <= at).order_by(Job.next_run_at, Job.id).limit(limit)
+    ).all()
 
 
 def earliest_slot(session: Session) -> datetime | None:
