@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from scheduler import approvals, claims
@@ -25,7 +25,7 @@ from store.database import Database
 from store.errors import Invalid
 from store.jobs import Job
 from store.projects import Project
-from store.runs import Run
+from store.runs import IS_ACTIVE_SQL, Run
 
 log = logging.getLogger("engine")
 
@@ -309,8 +309,9 @@ class Dispatcher:
 
 
 def _earliest_jitter(session: Session) -> datetime | None:
-    waiting = select(Run.not_before).where(Run.status == "pending", Run.not_before > now())
-    return session.scalar(waiting.order_by(Run.not_before).limit(1))
+    return session.scalar(
+        select(func.min(Run.not_before)).where(text(IS_ACTIVE_SQL), text("+status = 'pending'"), Run.not_before > now())
+    )
 
 
 def _jobs_of(session: Session, job_ids: set[int]) -> dict[int, Job]:

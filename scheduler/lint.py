@@ -1,5 +1,6 @@
 """What a valid cron line does that its writer may not expect, and what it means in words."""
 
+import functools
 import re
 
 from cron_descriptor import Options, get_description
@@ -12,6 +13,7 @@ _SHORTEST_MONTH = {"2": 28, "4": 30, "6": 30, "9": 30, "11": 30}
 _CYCLES = (("minute", 60, "hour"), ("hour", 24, "day"), ("day of month", 0, "month"), ("month", 12, "year"))
 
 
+@functools.lru_cache(maxsize=4_096)
 def describe(cron: str) -> str:
     """The line in English: "Every 30 minutes", "At 09:30, Monday through Friday"."""
     if cron == REBOOT:

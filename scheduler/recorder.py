@@ -17,7 +17,7 @@ from scheduler.ends import End, Examine, Failed
 from scheduler.environment import Surroundings
 from scheduler.keeper_link import KeeperLink, Report
 from scheduler.logs import LogFolder, RunLogs
-from store import projects
+from store import projects, runs
 from store.clock import now
 from store.database import Database
 from store.jobs import Job
@@ -228,7 +228,7 @@ def adopt(
     """
     have = {*living, *((report.run, report.attempt) for report in known)}
     with database.read() as session:
-        orphans = session.scalars(select(Run).where(Run.status.in_(("running", "stuck")))).all()
+        orphans = [run for run in runs.all_active(session) if run.status in runs.LIVE]
     at = now()
     lost = [
         End(

@@ -13,7 +13,7 @@ from scheduler.instants import parse_instant
 from scheduler.sample import sample_folder, write_sample
 from scheduler.schedule import Instant, Schedule
 from scheduler.why import explain
-from store import heals, jobs, projects, runs
+from store import heals, job_list, jobs, projects, runs
 from store.clock import iso, now
 from store.errors import Invalid, Refusal
 from store.heals import Heal
@@ -24,7 +24,7 @@ from web import words
 from web.desk import desk
 from web.job_form import Form, again, find_problems, form_of, new_form, preview_of, read_form, sketched
 from web.openings import make_sketch, reader
-from web.shell import is_failing, page, part, toast
+from web.shell import page, part, toast
 from web.whole import read_whole
 from web.words import State
 
@@ -34,7 +34,8 @@ FIXED_AGAIN = (
     "A heal has worked on this run before: an ordinary session with the file tools has been started, "
     "and the job is not paused."
 )
-FILTERS = ("all", "failing", "healing", "paused", "running")
+A_PAGE = 100
+MOST_ROWS = 10_000
 LAST_RUNS = 12
 HISTORY = 50
 
@@ -62,6 +63,9 @@ class ListView:
     sought: str
     counts: Mapping[str, int]
     total: int
+    limit: int
+    next_limit: int | None
+    """How many rows the next look shows, when there are more."""
 
 
 @dataclass(frozen=True)
@@ -95,52 +99,42 @@ def rows() -> ResponseReturnValue:
 def _list_view() -> ListView:
     chosen = request.args.get("show", "all")
     sought = request.args.get("q", "").strip()
+    limit = min(read_whole(request.args.get("limit", "")) or A_PAGE, MOST_ROWS)
     with desk().database.read() as session:
-        every = _rows(session, jobs.listing(session, limit=10_000))
-    matching = [
-        row
-        for row in every
-        if sought.lower() in f"{row.job.name} {row.job.command or row.job.prompt} {row.project}".lower()
-    ]
-    counts = {name: sum(_is_shown(row, name) for row in matching) for name in FILTERS}
-    shown = [row for row in matching if _is_shown(row, chosen)]
-    shown.sort(key=lambda row: (row.state.tone != "bad", row.state.tone != "heal", row.job.name.lower(), row.job.id))
-    return ListView(shown, chosen if chosen in FILTERS else "all", sought, counts, len(every))
-
-
-def _is_shown(row: Row, name: str) -> bool:
-    return {
-        "failing": is_failing(row.job),
-        "healing": row.heal is not None,
-        "paused": bool(row.job.person_paused_at),
-        "running": row.state.word == "Running",
-    }.get(name, True)
+        found = job_list.search(session, chosen, sought, limit + 1)
+        shown = _rows(session, found.jobs[:limit])
+    return ListView(
+        rows=shown,
+        chosen=chosen if chosen in job_list.SHOWS else "all",
+        sought=sought,
+        counts=found.counts,
+        total=found.total,
+        limit=limit,
+        next_limit=limit + A_PAGE if len(found.jobs) > limit else None,
+    )
 
 
 def _rows(session: Session, every: Sequence[Job]) -> list[Row]:
+    ids = [job.id for job in every]
     running = {run.job_id for run in runs.all_active(session) if run.status in runs.LIVE}
     at_work = {heal.job_id: heal for heal in heals.all_open(session)}
     names = {project.id: project.name for project in projects.listing(session)}
-    last = runs.last_of_each(session, LAST_RUNS)
-    return [_row(job, running, at_work, names, last) for job in every]
-
-
-def _row(
-    job: Job, running: set[int], at_work: Mapping[int, Heal], names: Mapping[int, str], last: Mapping[int, list[Run]]
-) -> Row:
-    recent = last.get(job.id, [])
-    newest = recent[0] if recent else None
-    failed = newest if newest is not None and newest.status in runs.FAILED else None
-    return Row(
-        job=job,
-        state=words.state_of_job(job, is_running=job.id in running),
-        schedule=words.schedule_words(job),
-        project=names.get(job.project_id) if job.project_id else None,
-        last_runs=[(run.id, words.state_of_run(run)) for run in reversed(recent)],
-        cause=(failed.cause or failed.error) if failed else job.blocked_reason,
-        failed_run=failed.id if failed else None,
-        heal=at_work.get(job.id),
-    )
+    last = job_list.last_runs(session, ids, LAST_RUNS)
+    broken = [recent[0][0] for recent in last.values() if recent[0][1] in runs.FAILED]
+    failed = {run.job_id: run for run in runs.of_ids(session, broken)}
+    return [
+        Row(
+            job=job,
+            state=words.state_of_job(job, is_running=job.id in running),
+            schedule=words.schedule_words(job),
+            project=names.get(job.project_id) if job.project_id else None,
+            last_runs=[(run_id, words.RUNS[status]) for run_id, status in reversed(last.get(job.id, []))],
+            cause=(failed[job.id].cause or failed[job.id].error) if job.id in failed else job.blocked_reason,
+            failed_run=failed[job.id].id if job.id in failed else None,
+            heal=at_work.get(job.id),
+        )
+        for job in every
+    ]
 
 
 @dataclass(frozen=True)

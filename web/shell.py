@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from flask import g, render_template, request
 
-from store import cards, heals, jobs, projects, sessions
+from store import cards, heals, job_list, projects, sessions
 from store.jobs import Job
 from store.projects import Project
 from web.desk import desk
@@ -35,18 +35,18 @@ class Shell:
 
 def build_shell() -> Shell:
     with desk().database.read() as session:
-        every = jobs.listing(session, limit=10_000)
+        summary = job_list.summarize(session)
         known = projects.listing(session)
         waiting = len(cards.listing(session, limit=1_000))
         healing = len(heals.jobs_with_open(session))
         talking = sum(one.origin != "heal" for one in sessions.at_work(session))
     facts = desk().facts()
     values = facts["settings"]
-    word, tone = _engine(every, facts)
+    word, tone = _engine(summary.next_run_of, facts)
     return Shell(
         projects=known,
         waiting=waiting,
-        failing=sum(is_failing(job) for job in every),
+        failing=summary.failing,
         healing=healing,
         talking=talking,
         engine=word,
@@ -59,19 +59,14 @@ def build_shell() -> Shell:
     )
 
 
-def is_failing(job: Job) -> bool:
-    return job.last_run_status in ("failed", "timeout") and not job.paused_heal_id
-
-
-def _engine(every: Sequence[Job], facts: Mapping[str, Any]) -> tuple[str, str]:
+def _engine(coming: Job | None, facts: Mapping[str, Any]) -> tuple[str, str]:
     if facts.get("schedulerState") == "secondary":
         return "Second instance: it only shows", "warn"
     if facts.get("stall"):
         return str(facts["stall"]), "bad"
     if not facts.get("keeperPid"):
         return "Stopped: no job can start. Restart Cronmend.", "bad"
-    times = [job.next_run_at for job in every if job.next_run_at and job.is_active]
-    return (f"Running · next {relative(min(times))}" if times else "Running · nothing planned"), "ok"
+    return (f"Running · next {relative(coming.next_run_at)}" if coming else "Running · nothing planned"), "ok"
 
 
 def page(template: str, view: Any, title: str) -> str:

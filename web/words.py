@@ -49,7 +49,7 @@ NO_HEAL = {
     "guard:fleet_cap": "as many heals as allowed were at work; tried again at the next failure",
 }
 
-_RUNS = {
+RUNS = {
     "pending": State("Waiting", "busy"),
     "running": State("Running", "busy"),
     "stuck": State("Stuck", "warn"),
@@ -81,11 +81,11 @@ _HEALS = {
 def state_of_run(run: Run) -> State:
     if run.status == "skipped":
         return State(_SKIPPED.get(run.skip_reason or "", "Skipped"), "calm")
-    return _RUNS[run.status]
+    return RUNS[run.status]
 
 
 def state_of_status(status: str | None) -> State | None:
-    return _RUNS.get(status or "")
+    return RUNS.get(status or "")
 
 
 def state_of_heal(heal: Heal) -> State:
@@ -103,7 +103,7 @@ def state_of_job(job: Job, *, is_running: bool) -> State:
         return State("Running", "busy")
     if job.done_at:
         return State("Done", "calm")
-    last = _RUNS.get(job.last_run_status or "")
+    last = RUNS.get(job.last_run_status or "")
     if last is None:
         return State("New", "calm")
     return State("Failing", "bad") if last.tone == "bad" else State("Healthy", "ok")
