@@ -35,7 +35,7 @@ from scheduler.dispatcher import Dispatcher
 from scheduler.ends import Examined, Failed
 from scheduler.environment import Surroundings, login_environment
 from scheduler.keeper_link import KeeperLink, runtime_dir
-from scheduler.logs import LogFolder
+from scheduler.logs import LogCap, LogFolder
 from scheduler.recorder import Recorder
 from scheduler.retention import Retention
 from scheduler.runs import Runs
@@ -151,6 +151,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0, *, is_bes
         "stray watch": Loop("stray watch", StrayWatch(database)),
         "toasts": Loop("toasts", toaster),
         "deadlines": Loop("deadlines", Deadlines(database)),
+        "log cap": Loop("log cap", LogCap(database, ground.logs, ground.surroundings.most_log_bytes)),
         "retention": Loop("retention", Retention(database, ground.logs, lambda: _keep(ground))),
     }
     watch = Watch(alarm, loops, lambda said: show("Cronmend runs no jobs", said))
@@ -229,6 +230,7 @@ def _lay_ground(paths: Paths, environment: Mapping[str, str], *, is_beside: bool
             login_environment(),
             hard_timeout=lambda: present_settings()["SANDBOX_TIMEOUT_SECS"].value,
             most_at_once=lambda: present_settings()["MAX_PARALLEL_JOBS"].value,
+            most_log_bytes=lambda: present_settings()["CRONMEND_LOG_MB"].value * 1024 * 1024,
         ),
         access=Access(environment),
         control_token=secrets.token_urlsafe(32),

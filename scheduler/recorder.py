@@ -16,7 +16,7 @@ from scheduler.conditions import Ran, accepted_codes, find_unmet
 from scheduler.ends import End, Examine, Failed
 from scheduler.environment import Surroundings
 from scheduler.keeper_link import KeeperLink, Report
-from scheduler.logs import LogFolder, RunLogs
+from scheduler.logs import STREAMS, LogFolder, RunLogs
 from store import projects, runs
 from store.clock import now
 from store.database import Database
@@ -128,6 +128,9 @@ class Recorder:
     def _end(self, report: Report, context: _Context | None) -> End:
         logs = self._logs.of(context.run.job_id, report.run) if context else None
         status, error = _outcome(report)
+        if logs is not None:
+            for stream in STREAMS:
+                logs.cap(stream, self._surroundings.most_log_bytes())
         unmet = None
         if context is not None and logs is not None and context.job.success_when:
             status, error, unmet = _judge(report, context, logs, status, error)

@@ -77,6 +77,7 @@ SETTINGS = {
         Setting("MAX_PARALLEL_JOBS", 0, _whole(0), "Commands at once; 0: no limit. Runs started by hand never wait."),
         Setting("MAX_CONCURRENT_AUTO_HEALS", 3, _whole(1), "Automatic heals open at once over all jobs."),
         Setting("CRONMEND_KEEP_RUNS", 100, _whole(1), "Runs of a job that are kept, with their logs."),
+        Setting("CRONMEND_LOG_MB", 100, _whole(1), "Of a longer log beginning and end are kept, in MiB."),
         Setting("CRONMEND_THEME", "system", _choice("system", "light", "dark"), "The look of the pages."),
         Setting("CRONMEND_SINGLE_KEYS", "on", _choice("on", "off"), "Whether single letters act on the pages."),
         Setting("CRONMEND_QUIET_HOURS", "", _hours, "When no toast is shown, as in 22:00-07:00; empty: always shown."),

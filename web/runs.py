@@ -17,6 +17,7 @@ from store.jobs import Job
 from store.runs import ACTIVE, Run
 from web import words
 from web.desk import Desk, desk
+from web.log_search import Found, find_in
 from web.shell import page, part, toast
 from web.streams import as_stream
 from web.whole import read_whole
@@ -25,6 +26,7 @@ from web.words import State
 blueprint = Blueprint("runs", __name__)
 
 FIRST_BYTES = 128 * 1024
+AROUND_BYTES = 8 * 1024
 BATCH_BYTES = 64 * 1024
 MOST_LINE_CHARS = 4_000
 LOOK_SECS = 0.3
@@ -57,6 +59,16 @@ class LogView:
     ends: int
     size: str
     is_active: bool
+    is_end: bool
+    """Whether what is shown reaches to the end: only then it follows."""
+
+
+@dataclass(frozen=True)
+class FoundView:
+    run_id: int
+    stream: Stream
+    sought: str
+    found: Found
 
 
 @dataclass(frozen=True)
@@ -68,7 +80,8 @@ class PageView:
 @blueprint.get("/runs/<int:run_id>")
 def show_run(run_id: int) -> ResponseReturnValue:
     head = _head(run_id)
-    view = PageView(head, (_log(head.run, "out"), _log(head.run, "err")))
+    logs = (_log(head.run, "out", _place("out")), _log(head.run, "err", _place("err")))
+    view = PageView(head, logs)
     return page("runs/run.html", view, f"Run {run_id} of {head.job.name}")
 
 
@@ -94,11 +107,13 @@ def _head(run_id: int) -> RunView:
     )
 
 
-def _log(run: Run, stream: Stream) -> LogView:
+def _log(run: Run, stream: Stream, at: int | None = None) -> LogView:
+    """The end of the stream, or what is around the byte `at`."""
     logs = desk().logs.of(run.job_id, run.id)
     total = logs.length(stream)
-    begins = max(0, total - FIRST_BYTES)
-    data = logs.slice(stream, begins, FIRST_BYTES)
+    begins = max(0, total - FIRST_BYTES) if at is None else max(0, at - AROUND_BYTES)
+    found = logs.read(stream, begins, FIRST_BYTES)
+    data = found.data
     cut = data.find(b"\n") + 1
     if begins and cut < len(data):  # a line that is shown is shown from its start, if that is not too far back
         begins, data = begins + cut, data[cut:]
@@ -107,7 +122,8 @@ def _log(run: Run, stream: Stream) -> LogView:
         stream=stream,
         text=as_html(data),
         begins=begins,
-        ends=begins + len(data),
+        ends=found.next,
+        is_end=found.next >= total,
         size=words.size(total),
         is_active=run.status in ACTIVE,
     )
@@ -125,6 +141,21 @@ def _plain(line: str) -> str:
     if len(line) <= MOST_LINE_CHARS:
         return line
     return f"{line[:MOST_LINE_CHARS]} … [{len(line) - MOST_LINE_CHARS:,} more characters; download the log to see them]"
+
+
+def _place(stream: str) -> int | None:
+    return read_whole(request.args.get(stream, ""))
+
+
+@blueprint.get("/runs/<int:run_id>/log/<stream>/find")
+def find(run_id: int, stream: str) -> ResponseReturnValue:
+    """Where a stream says something: how often, and the first lines that do."""
+    chosen = _stream(stream)
+    with desk().database.read() as session:
+        run = runs.get(session, run_id)
+    path = desk().logs.of(run.job_id, run.id).path(chosen)
+    sought = request.args.get("q", "").strip()
+    return part("runs/_found.html", FoundView(run_id, chosen, sought, find_in(path, sought)))
 
 
 @blueprint.get("/runs/<int:run_id>/log/<stream>/live")
@@ -145,10 +176,11 @@ def _grow(at: Desk, run_id: int, logs: RunLogs, stream: Stream, offset: int) -> 
         with at.database.read() as session:
             is_active = runs.get(session, run_id).status in ACTIVE
         # The state is read first: when it says ended, what is read now is all there is.
-        data = logs.slice(stream, offset, BATCH_BYTES)
+        found = logs.read(stream, offset, BATCH_BYTES)
+        data = found.data
         whole = data if not is_active or len(data) == BATCH_BYTES else data[: data.rfind(b"\n") + 1]
         if whole:
-            offset += len(whole)
+            offset = found.next if len(whole) == len(data) else offset + len(whole)
             yield _message(as_html(whole), offset)
         elif not is_active:
             yield f"id: {offset}\nevent: done\ndata:\n\n"
@@ -177,9 +209,9 @@ def download(run_id: int, stream: str) -> ResponseReturnValue:
 
 def _raw(logs: RunLogs, stream: Stream) -> Iterator[bytes]:
     offset = 0
-    while data := logs.slice(stream, offset, 1 << 20):
-        offset += len(data)
-        yield data
+    while (found := logs.read(stream, offset, 1 << 20)).data:
+        offset = found.next
+        yield found.data
 
 
 def _stream(text: str) -> Stream:

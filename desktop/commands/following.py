@@ -25,11 +25,11 @@ def follow(client: Client, run_id: int, targets: Mapping[str, BinaryIO]) -> dict
 def copy_more(client: Client, run_id: int, stream: str, target: BinaryIO, offsets: dict[str, int]) -> bool:
     """Copies what a stream has grown by; whether it has."""
     query = {"stream": stream, "offset": offsets[stream]}
-    data = client.raw("GET", f"/cron/runs/{run_id}/log", query=query).body
-    target.write(data)
+    answer = client.raw("GET", f"/cron/runs/{run_id}/log", query=query)
+    target.write(answer.body)
     target.flush()
-    offsets[stream] += len(data)
-    return bool(data)
+    offsets[stream] = int(answer.headers["X-Next-Offset"])
+    return bool(answer.body)
 
 
 def exit_code_of(run: dict[str, Any]) -> int:

@@ -449,3 +449,22 @@ def test_a_job_is_asked_whether_it_ran_at_a_time(seat: Seat) -> None:
     page.locator("#why-at").press("Enter")
     expect(page.locator("#why")).to_contain_text("“whenever” is not a time")
     assert seat.app.json("jobs", "why", job, "2020-01-01 09:00")["kind"] == "notASlot"
+
+
+@pytest.mark.mission("L7")
+def test_words_are_found_in_a_log_and_lead_to_their_place(seat: Seat) -> None:
+    command = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); echo line $i of many; done; echo ECONNREFUSED at last"
+    job = add_job(seat.app, "searched", command)
+    seat.app.run("jobs", "run", job)
+    run = seat.app.json("runs", "list", "--job", job)[0]["id"]
+    page = seat.go(f"/runs/{run}")
+
+    page.fill("#find-out", "line 1500 of")
+
+    expect(page.locator("#found-out")).to_contain_text("1 place")
+    page.get_by_role("link", name="Line 1,500").click()
+    expect(page.locator("#log-out")).to_contain_text("line 1500 of many")
+    expect(page.locator("#log-out")).not_to_contain_text("ECONNREFUSED at last")
+    page.get_by_role("link", name="go to the end").click()
+    expect(page.locator("#log-out")).to_contain_text("ECONNREFUSED at last")
+    assert seat.wrong == []

@@ -50,9 +50,9 @@ def show_log(run_id: int) -> ResponseReturnValue:
     offset = asked.number("offset", default=0) or 0
     with desk().database.read() as session:
         run = runs.get(session, run_id)
-    data = desk().logs.of(run.job_id, run.id).slice(stream, offset, MOST_LOG_BYTES)
-    answer = Response(data, mimetype="application/octet-stream")
-    answer.headers["X-Next-Offset"] = str(offset + len(data))
+    part = desk().logs.of(run.job_id, run.id).read(stream, offset, MOST_LOG_BYTES)
+    answer = Response(part.data, mimetype="application/octet-stream")
+    answer.headers["X-Next-Offset"] = str(part.next)
     # Read before the data was, so that the last bytes of an ended run are never missed.
     answer.headers["X-Run-Active"] = "1" if run.status in ACTIVE else "0"
     return answer
