@@ -60,10 +60,17 @@ def _fit(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def listing(
-    session: Session, *, kind: str | None = None, job_id: int | None = None, limit: int = 100
+    session: Session,
+    *,
+    kind: str | None = None,
+    job_id: int | None = None,
+    before_id: int | None = None,
+    limit: int = 100,
 ) -> Sequence[Event]:
-    """The newest events, newest first; `kind` may be a prefix such as `heal`."""
+    """The newest events, newest first; `kind` may be a prefix such as `heal`.  The next page starts at `before_id`."""
     query = select(Event).order_by(Event.id.desc()).limit(limit)
+    if before_id is not None:
+        query = query.where(Event.id < before_id)
     if kind:
         query = query.where(Event.kind.startswith(kind, autoescape=True))
     if job_id is not None:

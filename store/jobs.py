@@ -94,6 +94,12 @@ def listing(session: Session, *, after_id: int = 0, limit: int = 1_000) -> Seque
     return session.scalars(select(Job).where(Job.id > after_id).order_by(Job.id).limit(limit)).all()
 
 
+def names(session: Session, job_ids: set[int]) -> dict[int, str]:
+    """The names of those of these jobs that are there."""
+    found = session.execute(select(Job.id, Job.name).where(Job.id.in_(job_ids)))
+    return dict(found.all())
+
+
 def due(session: Session, at: datetime, limit: int = -1) -> Sequence[Job]:
     """Jobs with a slot at or before `at`, oldest slot first; all of them, or so many."""
     return session.scalars(

@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException
 
 from store import settings as stored_settings
 from store.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
-from web import app_log, guard, heals, inbox, jobs, projects, runs, sessions, settings, shell, streams, words
+from web import app_log, audit, guard, heals, inbox, jobs, projects, runs, sessions, settings, shell, streams, words
 from web.desk import EXTENSION, Desk, desk
 
 log = logging.getLogger("engine")
@@ -30,7 +30,7 @@ def create_pages(desk_: Desk) -> Flask:
     app.extensions[EXTENSION] = desk_
     app.before_request(guard.admit)
     app.after_request(guard.harden)
-    for module in (jobs, runs, heals, inbox, sessions, projects, settings, app_log, streams):
+    for module in (jobs, runs, heals, inbox, sessions, projects, settings, app_log, audit, streams):
         app.register_blueprint(module.blueprint)
     app.add_url_rule("/", "home", lambda: redirect("/jobs"))
     app.add_url_rule("/health", "health", lambda: jsonify({"status": "ok"}))

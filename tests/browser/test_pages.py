@@ -38,8 +38,8 @@ def test_every_page_is_accessible_and_silent(seat: Seat, scheme: Literal["light"
     seat.app.run("sample")
     heal = seat.app.until(lambda: seat.app.json("heals", "list", "--status", "fixed"))[0]["id"]
     project = seat.app.json("projects", "list")[0]["id"]
-    paths = ("/jobs", f"/jobs/{job}", f"/runs/{run}", "/inbox", "/settings", f"/heals/{heal}", f"/projects/{project}")
-    for path in paths:
+    things = (f"/jobs/{job}", f"/runs/{run}", f"/heals/{heal}", f"/projects/{project}")
+    for path in ("/jobs", "/inbox", "/sessions", "/settings", "/log", "/audit", *things):
         page = seat.go(path)
         page.wait_for_timeout(150)
         found = Axe().run(page)
@@ -467,4 +467,23 @@ def test_words_are_found_in_a_log_and_lead_to_their_place(seat: Seat) -> None:
     expect(page.locator("#log-out")).not_to_contain_text("ECONNREFUSED at last")
     page.get_by_role("link", name="go to the end").click()
     expect(page.locator("#log-out")).to_contain_text("ECONNREFUSED at last")
+    assert seat.wrong == []
+
+
+@pytest.mark.mission("L7")
+def test_what_happened_is_a_page_by_kind_and_by_job(seat: Seat) -> None:
+    job = add_job(seat.app, "told of")
+    seat.app.run("jobs", "pause", job)
+    add_job(seat.app, "another")
+    page = seat.go(f"/jobs/{job}")
+
+    page.click("#open-audit")
+
+    rows = page.locator("[data-testid=event]")
+    expect(rows.filter(has_text="job.paused")).to_have_count(1)
+    expect(rows.filter(has_text="another")).to_have_count(0)
+    page.get_by_role("radio", name="Heal", exact=True).check()
+    expect(page.locator("#audit")).to_contain_text("Nothing of that kind has happened.")
+    page.goto(seat.url + "/audit?kind=job")
+    expect(rows.filter(has_text="another").first).to_contain_text("job.created")
     assert seat.wrong == []

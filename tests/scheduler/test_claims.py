@@ -170,3 +170,27 @@ def test_a_long_absence_is_one_calm_card_and_a_short_one_none(database: Database
     assert card.title == "Jobs were due while Cronmend was away for 3 days"
     assert card.payload["caughtUp"] == 2
     assert card.preview.startswith("2 runs catch up now; 148 missed slots were left out")
+
+
+@pytest.mark.mission("L5")
+def test_the_next_slot_takes_the_place_of_a_retry_that_waits(database: Database) -> None:
+    job = make.job(database, due=SLOT, retries=3, retryBackoffSecs=7_200)
+    failed = Run(
+        job_id=job.id,
+        slot_at=SLOT - timedelta(hours=1),
+        status="failed",
+        triggered_by="schedule",
+        error="exit code 1",
+        retry_due_at=SLOT + timedelta(hours=1),
+    )
+    database.write(lambda session: session.add(failed))
+
+    claim(database, SLOT + timedelta(seconds=1))
+
+    first, second = rows_of(database, job)
+    assert (first.retry_due_at, first.heal_decision) == (None, "superseded")
+    assert first.error == "exit code 1; the next slot came before its retry"
+    assert (second.slot_at, second.status) == (SLOT, "pending")
+    with database.read() as session:
+        assert runs.retries_due(session, SLOT + timedelta(days=1)) == []
+        assert runs.undecided(session) == [], "and no heal is opened for it"
