@@ -18,7 +18,7 @@ bench: .venv/.app.stamp
 	$(V) bench/run.py
 
 chaos: .venv/.dev.stamp
-	CHAOS_SEEDS=25 CHAOS_KILLS=1000 $(V) -m pytest tests/chaos
+	CHAOS_SEEDS=25 CHAOS_KILLS=1000 CHAOS_ROUNDS=100 $(V) -m pytest tests/chaos
 
 lock:
 	$(PYTHON) packaging/lock.py
