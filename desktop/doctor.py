@@ -4,16 +4,21 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import filelock
 
 from agent.credentials import read_credentials
 from agent.sandbox import find_sandbox
 from desktop.commands.client import Client
 from scheduler.environment import login_environment
 from scheduler.zones import local_timezone
+from store.clock import now, parse_iso
 from store.database import Damaged, backups, check
 from store.errors import Refusal
 
+MOST_CLOCK_SECS = 60.0
 LEAST_FREE_BYTES = 200 * 1024 * 1024
 
 
@@ -35,14 +40,18 @@ def examine(client: Client) -> list[Finding]:
     """All findings, the app itself first."""
     looks: tuple[Callable[[Client], Finding], ...] = (
         _app,
+        _lock,
         _keeper,
         _database,
         _disk,
         _home,
         _sandbox,
         _model,
+        _clock,
         _zone,
         _path,
+        _notifications,
+        _autostart,
         _logout,
     )
     return [look(client) for look in looks]
@@ -55,6 +64,24 @@ def _app(client: Client) -> Finding:
     if found.get("schedulerState") == "running":
         return Finding("app", True, f"running, last tick {found['lastTickAt'] or 'not yet'}")
     return Finding("app", False, "not running: no job starts", "Start it with: cronmend serve", is_serious=True)
+
+
+def _lock(client: Client) -> Finding:
+    """Held without an answer: an app that hangs, and keeps another one from starting."""
+    lock = filelock.FileLock(client.paths.lock)
+    if not client.paths.lock.exists() or client.is_running():
+        return Finding("data lock", True, "held by the app" if client.is_running() else "free")
+    try:
+        with lock.acquire(timeout=0):
+            return Finding("data lock", True, "free")
+    except filelock.Timeout:
+        return Finding(
+            "data lock",
+            is_ok=False,
+            detail="held by a process that does not answer",
+            remedy=f"Wait a moment; else end the process that has {client.paths.lock} open (fuser names it).",
+            is_serious=True,
+        )
 
 
 def _keeper(client: Client) -> Finding:
@@ -105,8 +132,51 @@ def _model(client: Client) -> Finding:
     return Finding("model key", True, f"from the {origin}")
 
 
-def _zone(_client: Client) -> Finding:
-    return Finding("time zone", True, local_timezone())
+def _clock(client: Client) -> Finding:
+    """A clock that was ahead has left its mark: no event may lie in the future."""
+    try:
+        newest = client.call("GET", "/cron/audit", query={"limit": 1})
+    except Refusal:
+        newest = []
+    ahead = (parse_iso(newest[0]["at"]) - now()).total_seconds() if newest else 0.0
+    if ahead > MOST_CLOCK_SECS:
+        return Finding(
+            "clock",
+            is_ok=False,
+            detail=f"it was set back: the newest event lies {round(ahead / 60)} min ahead",
+            remedy="Check date and time of the machine, and whether they are set from the network.",
+        )
+    return Finding("clock", True, f"{now().astimezone():%Y-%m-%d %H:%M:%S %Z}")
+
+
+def _zone(client: Client) -> Finding:
+    try:
+        blocked = [job for job in client.call("GET", "/cron/jobs", query={"limit": 10_000}) if job.get("blockedReason")]
+    except Refusal:
+        blocked = []
+    if blocked:
+        said = f"job {blocked[0]['id']} is blocked: {blocked[0]['blockedReason']}"
+        return Finding("time zones", is_ok=False, detail=said, remedy="Edit the job: choose a zone that there is.")
+    return Finding("time zones", True, f"{local_timezone()}; every job's zone is known")
+
+
+def _notifications(client: Client) -> Finding:
+    state = _status(client).get("toasts", "not tried yet")
+    is_ok = not state.startswith("no ")
+    return Finding("notifications", is_ok, state, "Install a notification service, or look into the inbox.")
+
+
+def _autostart(_client: Client) -> Finding:
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    places = (*config.glob("autostart/*cronmend*.desktop"), *config.glob("systemd/user/*cronmend*.service"))
+    if places:
+        return Finding("start at login", True, str(places[0]))
+    return Finding(
+        "start at login",
+        is_ok=False,
+        detail="nothing starts Cronmend when you log in: until then no job runs",
+        remedy="Add 'cronmend serve' to the programs that your session starts.",
+    )
 
 
 def _path(client: Client) -> Finding:

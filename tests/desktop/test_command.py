@@ -3,11 +3,14 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
+import filelock
 import pytest
 from support.serving import PYTHON, Served
 
@@ -173,8 +176,9 @@ def test_two_apps_never_share_a_data_directory(app: Served) -> None:
 def test_doctor_says_what_is_wrong_and_the_remedy(app: Served) -> None:
     findings = {one["check"]: one for one in app.json("doctor")}
 
-    assert findings["app"]["ok"]
-    assert findings["keeper"]["ok"]
+    well = ("app", "data lock", "keeper", "database", "disk", "data directory", "clock", "time zones")
+    assert [name for name in well if not findings[name]["ok"]] == []
+    assert {"notifications", "start at login", "sandbox", "limits"} < findings.keys()
     assert findings["PATH of jobs"]["detail"]
     assert findings["model key"] == {
         "check": "model key",
@@ -182,6 +186,28 @@ def test_doctor_says_what_is_wrong_and_the_remedy(app: Served) -> None:
         "detail": "none: only the built-in playbook heals",
         "remedy": "Set ANTHROPIC_API_KEY before the start.",
     }
+
+
+@pytest.mark.mission("L3")
+def test_doctor_sees_a_held_lock_a_clock_set_back_and_a_lost_zone(serve: Callable[..., Served], tmp_path: Path) -> None:
+    served = serve()
+    served.run("jobs", "add", "--name", "n", "--command", "true", "--schedule", "hourly")
+    served.stop()
+    with closing(sqlite3.connect(served.home / "cronmend.db")) as database:
+        database.execute(
+            "INSERT INTO events (at, kind, actor) VALUES ('2099-01-01T00:00:00.000Z', 'job.updated', 'app')"
+        )
+        database.execute("UPDATE cron_jobs SET blocked_reason = 'there is no zone Mars/Base'")
+        database.commit()
+
+    with filelock.FileLock(served.home / "cronmend.lock"):
+        said = served.run("doctor", "--json")
+
+    findings = {one["check"]: one for one in said.json}
+    assert said.code == 1
+    assert findings["data lock"]["detail"] == "held by a process that does not answer"
+    assert "it was set back" in findings["clock"]["detail"]
+    assert findings["time zones"]["detail"] == "job 1 is blocked: there is no zone Mars/Base"
 
 
 @pytest.mark.mission("L18")
