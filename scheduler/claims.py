@@ -180,7 +180,7 @@ def _record(session: Session, rows: list[dict[str, Any]]) -> None:
 
 def claim_reboot(session: Session, at: datetime) -> int:
     """A run of every active job that runs at a start of the machine; how many there are."""
-    waiting = session.scalars(select(Job).where(Job.schedule == REBOOT, Job.id.in_(jobs.active()))).all()
+    waiting = session.scalars(select(Job).where(Job.schedule == REBOOT, jobs.NOT_HELD)).all()
     pace = _Pace(at)
     plans = [Plan(job.id, at, job.updated_at, (SlotRow(at),), None, job.jitter_secs, job.overlap) for job in waiting]
     present = _Present(heals.jobs_with_open(session), set(), pace, at)

@@ -41,7 +41,7 @@ class Deadlines:
 
 def find_late(session: Session, at: datetime) -> list[tuple[int, int]]:
     """Job and slot row of every job whose last expected slot has had no green run by its deadline."""
-    waiting = session.scalars(select(Job).where(Job.expect_within_secs.is_not(None), Job.id.in_(jobs.active()))).all()
+    waiting = session.scalars(select(Job).where(Job.expect_within_secs.is_not(None), jobs.NOT_HELD)).all()
     found = []
     for job in waiting:
         slot = _last_expected(session, job, at - timedelta(seconds=job.expect_within_secs or 0))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, Index, Select, func, select, text
+from sqlalchemy import ForeignKey, Index, and_, func, select, text
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from store import events
@@ -84,6 +84,17 @@ class Job(Base):
         return not (self.paused_by or self.blocked_reason or self.done_at)
 
 
+NOT_HELD = and_(
+    Job.person_paused_at.is_(None),
+    Job.breaker_paused_at.is_(None),
+    Job.paused_session_id.is_(None),
+    Job.paused_heal_id.is_(None),
+    Job.blocked_reason.is_(None),
+    Job.done_at.is_(None),
+)
+"""What `is_active` says, for the database."""
+
+
 def get(session: Session, job_id: int) -> Job:
     """The job; raises NotFound."""
     return find(session, Job, "job", job_id)
@@ -115,9 +126,7 @@ def earliest_slot(session: Session) -> datetime | None:
 
 def next_to_run(session: Session) -> Job | None:
     """The active job whose slot comes first."""
-    return session.scalar(
-        select(Job).where(Job.next_run_at.is_not(None), Job.id.in_(active())).order_by(Job.next_run_at).limit(1)
-    )
+    return session.scalar(select(Job).where(Job.next_run_at.is_not(None), NOT_HELD).order_by(Job.next_run_at).limit(1))
 
 
 def resuming(session: Session, at: datetime) -> Sequence[Job]:
@@ -127,19 +136,6 @@ def resuming(session: Session, at: datetime) -> Sequence[Job]:
 
 def earliest_resume(session: Session) -> datetime | None:
     return session.scalar(select(func.min(Job.person_paused_until)))
-
-
-def active() -> Select[int]:
-    """The ids of jobs that nothing holds still."""
-    held = (
-        Job.person_paused_at,
-        Job.breaker_paused_at,
-        Job.paused_session_id,
-        Job.paused_heal_id,
-        Job.blocked_reason,
-        Job.done_at,
-    )
-    return select(Job.id).where(*(column.is_(None) for column in held))
 
 
 def lift_hand_fixes(session: Session, session_id: int | None) -> list[int]:
@@ -164,5 +160,5 @@ def lift_hand_fixes(session: Session, session_id: int | None) -> list[int]:
 def counts(session: Session) -> tuple[int, int]:
     """How many jobs there are, and how many of them are active."""
     total = session.scalar(select(func.count()).select_from(Job)) or 0
-    live = session.scalar(select(func.count()).select_from(active().subquery())) or 0
+    live = session.scalar(select(func.count()).select_from(Job).where(NOT_HELD)) or 0
     return total, live

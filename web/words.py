@@ -212,7 +212,8 @@ def span(secs: float) -> str:
     if secs < 3_600:
         return f"{secs // 60:.0f} min"
     if secs < 86_400:
-        return f"{secs // 3_600:.0f} h {secs % 3_600 // 60:.0f} min"
+        minutes = f" {secs % 3_600 // 60:.0f} min" if secs % 3_600 >= 60 else ""
+        return f"{secs // 3_600:.0f} h{minutes}"
     return f"{secs // 86_400:.0f} d"
 
 
