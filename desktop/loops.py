@@ -11,7 +11,7 @@ from store.clock import now
 
 log = logging.getLogger("engine")
 
-SWEEP_SECS = 30.0
+SWEEP_SECS = 60.0
 """The longest sleep: a nudge that was lost costs no more than this."""
 
 AFTER_ERROR_SECS = 1.0

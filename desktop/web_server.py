@@ -9,6 +9,8 @@ from waitress.server import create_server
 
 LOOPBACK = "127.0.0.1"
 REQUEST_ENDS_SECS = 2
+LOOK_SECS = 15
+"""Everything that happens wakes the loop; a look each second would be most of what an idle app does."""
 
 
 class WebServer:
@@ -32,6 +34,7 @@ class WebServer:
             threads=self._threads,
             ident="cronmend",
             channel_request_lookahead=1,  # so that a stream learns that its page has gone
+            asyncore_loop_timeout=LOOK_SECS,
         )
 
     def run(self) -> None:

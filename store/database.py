@@ -17,6 +17,8 @@ from store.writer import Writer
 
 T = TypeVar("T")
 KEPT_BACKUPS = 10
+CACHE_KIB = 512
+"""Of each connection: the system keeps the file in memory anyway."""
 
 
 class Damaged(Refusal):
@@ -72,7 +74,7 @@ def _engine(path: Path, *, read_only: bool) -> Engine:
         connection.isolation_level = None  # the driver's own BEGIN would be a deferred one
         if not read_only:
             connection.execute("PRAGMA journal_mode=WAL")
-        for pragma in ("synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", f"cache_size=-{CACHE_KIB}"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
