@@ -160,7 +160,8 @@ class LogCap:
     def step(self) -> bool:
         with self._database.read() as session:
             alive = [run for run in runs.all_active(session) if run.status in runs.LIVE]
+        most = self._most() if alive else 0
         for run in alive:
             for stream in STREAMS:
-                self._logs.of(run.job_id, run.id).cap(stream, self._most())
+                self._logs.of(run.job_id, run.id).cap(stream, most)
         return False

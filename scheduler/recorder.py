@@ -100,7 +100,8 @@ class Recorder:
         ended = {(report.run, report.attempt) for report in over}
         rows = [_start_row(report) for report in started if (report.run, report.attempt) not in ended]
         contexts = self._contexts([report.run for report in over])
-        finished = [self._end(report, contexts.get(report.run)) for report in over]
+        most = self._surroundings.most_log_bytes() if over else 0
+        finished = [self._end(report, contexts.get(report.run), most) for report in over]
 
         def change(session: Session) -> None:
             if rows:
@@ -125,12 +126,13 @@ class Recorder:
             found[run.id] = _Context(job, run, self._surroundings.folder(job, project_folder), project_folder)
         return found
 
-    def _end(self, report: Report, context: _Context | None) -> End:
+    def _end(self, report: Report, context: _Context | None, most_log_bytes: int) -> End:
         logs = self._logs.of(context.run.job_id, report.run) if context else None
         status, error = _outcome(report)
-        if logs is not None:
+        size = logs.size if logs is not None else 0
+        if logs is not None and size > most_log_bytes > 0:
             for stream in STREAMS:
-                logs.cap(stream, self._surroundings.most_log_bytes())
+                logs.cap(stream, most_log_bytes)
         unmet = None
         if context is not None and logs is not None and context.job.success_when:
             status, error, unmet = _judge(report, context, logs, status, error)
@@ -152,7 +154,7 @@ class Recorder:
             error=error,
             examined=examined,
             system_marked=is_overrun or is_unwitnessed,
-            log_bytes=logs.size if logs else 0,
+            log_bytes=size,
         )
 
     def _failed(self, report: Report, context: _Context) -> Failed:

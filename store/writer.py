@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 T = TypeVar("T")
 
+CACHE_KIB = 4_096
 GROUP_SECS = 0.020
 """How long a group may take in further writes while the queue is not empty."""
 
@@ -52,6 +53,9 @@ class Writer:
     def run(self) -> None:
         """The writer thread: until `close`."""
         with self._engine.connect() as connection:
+            # A group of a thousand rows must fit, or it is written twice.
+            connection.exec_driver_sql(f"PRAGMA cache_size=-{CACHE_KIB}")
+            connection.commit()
             while (first := self._take(wait=True)) is not None:
                 self._commit_group(connection, first)
 
