@@ -9,7 +9,7 @@ from scheduler.instants import parse_instant
 from scheduler.zones import local_timezone
 from store.clock import now
 from store.errors import Invalid, Refusal
-from store.lookup import MOST_NUMBER
+from web.whole import read_whole
 
 MOST_ROWS = 1_000
 
@@ -31,9 +31,10 @@ def number(name: str, *, default: int | None = None, most: int | None = None) ->
     text = request.args.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()):
+    found = read_whole(text)
+    if found is None:
         raise Invalid(name, f"{name}: {text!r} is not a whole number.")
-    return min(int(text), most or MOST_NUMBER)
+    return min(found, most) if most else found
 
 
 def limit() -> int:
