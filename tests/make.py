@@ -1,11 +1,17 @@
 """Builders: a test names only what it is about."""
 
+import os
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from agent.credentials import Access
+from agent.sessions import Office
+from agent.tokens import SessionTokens
 from scheduler import jobs
 from store.database import Database
 from store.jobs import Job
+from store.settings import Value
 
 
 def job(database: Database, *, due: datetime | None = None, columns: dict[str, Any] | None = None, **body: Any) -> Job:
@@ -20,3 +26,16 @@ def job(database: Database, *, due: datetime | None = None, columns: dict[str, A
         return made
 
     return database.write(change)
+
+
+def office(environment: Mapping[str, str] | None = None, settings: Callable[[], Mapping[str, Value]] = dict) -> Office:
+    """What the app would give sessions; its address answers nobody."""
+    return Office(
+        api_url=lambda: "http://127.0.0.1:9",
+        access=Access(environment or {}),
+        tokens=SessionTokens(),
+        secrets=tuple,
+        private=(),
+        settings=settings,
+        path=lambda: os.environ["PATH"],
+    )

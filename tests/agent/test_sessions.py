@@ -1,8 +1,6 @@
 """Sessions of a person and of jobs that are prompts: a real app, real worker processes, the real SDK."""
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -198,9 +196,7 @@ def test_a_hand_fix_pause_without_its_session_is_lifted_at_start(serve: Callable
     served = serve()
     job = served.run("jobs", "add", "--name", "n", "--command", "true", "--schedule", "0 0 1 1 *").out.strip()
     served.stop()
-    with closing(sqlite3.connect(served.home / "cronmend.db")) as database:
-        database.execute("UPDATE cron_jobs SET paused_session_id = 99")
-        database.commit()
+    served.alter("UPDATE cron_jobs SET paused_session_id = 99")
 
     served.start()
 

@@ -1,31 +1,16 @@
 """The editor of a new job: described in a sentence, filled in, looked over, saved; a prompt in place of a command."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 from support.browsing import Seat
 from support.claude_server import ClaudeServer, call, text
-from support.serving import Served
+from support.conversing import claude, running
 
 pytestmark = [pytest.mark.mission("O15"), pytest.mark.timeout(180)]
 
-KEY = "sk-ant-canary-0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def claude() -> Iterator[ClaudeServer]:
-    with ClaudeServer([[text("Hello.")]]) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory, claude: ClaudeServer) -> Iterator[Served]:
-    served = Served(tmp_path_factory.mktemp("app"), {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": claude.url})
-    served.start()
-    yield served
-    served.close()
+__all__ = ["claude", "running"]
 
 
 def test_a_sentence_fills_in_the_editor_and_saves_nothing(seat: Seat, claude: ClaudeServer, tmp_path: Path) -> None:

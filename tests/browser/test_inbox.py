@@ -1,8 +1,6 @@
 """The inbox in the browser: escalations, approvals, proposals, stillness, and two windows that answer one card."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,9 @@ from support.browsing import Seat
 pytestmark = [pytest.mark.mission("O14"), pytest.mark.timeout(180)]
 
 
-def sql(seat: Seat, statement: str, *values: Any) -> None:
-    with closing(sqlite3.connect(seat.app.home / "cronmend.db", timeout=30)) as database:
-        database.execute(statement, values)
-        database.commit()
-
-
 def plant(seat: Seat, kind: str, target: str, payload: dict[str, Any], title: str | None = None) -> str:
     """A card as a session, or an older version, would have left it; its id."""
-    sql(
-        seat,
+    seat.app.alter(
         "INSERT INTO cli_pending_actions (action_kind, target, title, preview, payload, status, created_at)"
         " VALUES (?, ?, ?, 'p', ?, 'pending', strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",
         *(kind, target, title or target, json.dumps(payload)),
@@ -49,7 +40,7 @@ def add(seat: Seat, name: str, *more: str, command: str = "exit 7") -> str:
 def escalated(seat: Seat, name: str) -> tuple[str, str]:
     """A job whose three heals have failed, and its escalation card."""
     job = add(seat, name)
-    sql(seat, "UPDATE cron_jobs SET consecutive_heal_failures = 3 WHERE id = ?", job)
+    seat.app.alter("UPDATE cron_jobs SET consecutive_heal_failures = 3 WHERE id = ?", job)
     seat.app.run("jobs", "run", job)
     found = seat.app.until(lambda: [one for one in seat.app.json("inbox", "list") if one["jobId"] == int(job)])
     assert len(found) == 1
@@ -238,7 +229,7 @@ def test_an_approval_of_a_job_that_changed_is_not_offered(seat: Seat) -> None:
 
     expect(page.locator("#pane")).to_contain_text("The job was changed since this was asked", timeout=15_000)
     expect(page.locator("#approve")).to_have_count(0)
-    sql(seat, "UPDATE cron_runs SET approval_expires_at = '2026-12-01T09:00:00.000Z' WHERE id = ?", found["runId"])
+    seat.app.alter("UPDATE cron_runs SET approval_expires_at = '2026-12-01T09:00:00.000Z' WHERE id = ?", found["runId"])
     seat.app.run("jobs", "edit", job, "--tag", "wake")
     expect(page.locator("#pane")).to_contain_text("without an answer. The run was skipped.", timeout=45_000)
     expect(page.locator("#pane footer")).to_have_count(0)

@@ -1,8 +1,6 @@
 """The whole loop in the browser: a job is made in the editor, breaks, heals and turns green without a reload."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -138,14 +136,12 @@ def test_a_rejection_keeps_every_letter_of_its_reason(seat: Seat, tmp_path: Path
 @pytest.mark.mission("O10", "O14")
 def test_legacy_and_unreadable_cards_have_views_with_reject_alone(seat: Seat) -> None:
     plants = {"legacy": '{"healAttemptId": 1}', "unreadable": '{"jobId": "one"}'}
-    with closing(sqlite3.connect(seat.app.home / "cronmend.db", timeout=30)) as database:
-        for target, payload in plants.items():
-            database.execute(
-                "INSERT INTO cli_pending_actions (action_kind, target, title, preview, payload, status, created_at)"
-                " VALUES ('cron.failure_heal', ?, ?, 'p', ?, 'pending', '2026-12-01T09:00:00.000Z')",
-                (target, target, payload),
-            )
-        database.commit()
+    for target, payload in plants.items():
+        seat.app.alter(
+            "INSERT INTO cli_pending_actions (action_kind, target, title, preview, payload, status, created_at)"
+            " VALUES ('cron.failure_heal', ?, ?, 'p', ?, 'pending', '2026-12-01T09:00:00.000Z')",
+            *(target, target, payload),
+        )
     said = {
         "legacy": "This older request is being started for you; no approval is needed.",
         "unreadable": "This item can't be read.",

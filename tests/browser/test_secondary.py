@@ -1,8 +1,6 @@
 """A second instance: it shows everything, and schedules, heals, decides and dismisses nothing."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +38,8 @@ def look(tmp_path: Path, chromium: Browser) -> Iterator[Callable[[], Page]]:
     assert served.stop() == 0
 
 
-def state(home: Path) -> list[Any]:
-    with closing(sqlite3.connect(f"file:{home / 'cronmend.db'}?mode=ro", uri=True)) as database:
-        return [database.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES]
+def state(served: Served) -> list[Any]:
+    return [served.ask(f"SELECT * FROM {table}") for table in TABLES]
 
 
 def failed_job(served: Served) -> str:
@@ -57,7 +54,7 @@ def test_beside_the_first_one_it_shows_and_changes_nothing(first: Served, look: 
     job = failed_job(first)
     address = first.address
     page = look()
-    before = state(first.home)
+    before = state(first)
     expect(page.locator(".engine")).to_contain_text("Second instance: it only shows")
     base = page.url.split("/jobs")[0].rstrip("/")
 
@@ -67,7 +64,7 @@ def test_beside_the_first_one_it_shows_and_changes_nothing(first: Served, look: 
         page.click(button)
         expect(page.locator("#toasts")).to_contain_text(REFUSED)
 
-    assert state(first.home) == before
+    assert state(first) == before
     assert first.address == address, "the command line goes on finding the first one"
     page.goto(f"{base}/jobs/{job}")
     expect(page.locator("main")).to_contain_text("seen by two")

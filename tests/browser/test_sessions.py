@@ -1,32 +1,16 @@
 """Sessions in the browser: started by hand, gone on with, stopped, archived; a failed job fixed by hand."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 from support.browsing import Seat
 from support.claude_server import ClaudeServer, Fault, call, text
-from support.serving import Served
+from support.conversing import claude, running
 
 pytestmark = pytest.mark.timeout(180)
 
-KEY = "sk-ant-canary-0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def claude() -> Iterator[ClaudeServer]:
-    with ClaudeServer([[text("Hello.")]]) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory, claude: ClaudeServer) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("app")
-    served = Served(folder, {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": claude.url})
-    served.start()
-    yield served
-    served.close()
+__all__ = ["claude", "running"]
 
 
 @pytest.mark.mission("O5")

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -137,9 +135,7 @@ def test_a_job_for_the_start_of_the_machine_runs_once_a_boot(serve: Callable[...
     served.start()
     assert served.json("runs", "list") == [], "the machine was not started anew"
     served.stop()
-    with closing(sqlite3.connect(served.home / "cronmend.db")) as database:
-        database.execute("UPDATE boots SET machine_boot_id = 'an earlier boot'")
-        database.commit()
+    served.alter("UPDATE boots SET machine_boot_id = 'an earlier boot'")
 
     for _ in range(2):
         served.start()

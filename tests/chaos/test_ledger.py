@@ -21,9 +21,7 @@ from conftest import spawn_thread
 from sqlalchemy import select
 from support.cron_oracle import fire_times
 
-from agent.credentials import Access
-from agent.sessions import Office, Sessions
-from agent.tokens import SessionTokens
+from agent.sessions import Sessions
 from scheduler.dispatcher import Dispatcher
 from scheduler.ends import Examined
 from scheduler.environment import Surroundings
@@ -120,17 +118,8 @@ class App:
 
 
 def begin(database: Database, world: World, folder: Path) -> App:
-    office = Office(
-        api_url=lambda: "http://127.0.0.1:9",
-        access=Access({}),
-        tokens=SessionTokens(),
-        secrets=tuple,
-        private=(),
-        settings=dict,
-        path=lambda: "/bin",
-    )
     logs, surroundings = LogFolder(folder / "logs"), Surroundings({"HOME": "/", "PATH": "/bin"}, lambda: 100_000)
-    sessions = SessionRuns(database, Sessions(database, office, spawn_thread), logs, folder / "workspace")
+    sessions = SessionRuns(database, Sessions(database, make.office(), spawn_thread), logs, folder / "workspace")
     keeper: Any = world
     dispatcher = Dispatcher(database, keeper, logs, surroundings, sessions)
     recorder = Recorder(database, keeper, logs, lambda _: Examined({}, "unknown", "it broke"), surroundings)

@@ -3,11 +3,9 @@
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import filelock
@@ -193,12 +191,9 @@ def test_doctor_sees_a_held_lock_a_clock_set_back_and_a_lost_zone(serve: Callabl
     served = serve()
     served.run("jobs", "add", "--name", "n", "--command", "true", "--schedule", "hourly")
     served.stop()
-    with closing(sqlite3.connect(served.home / "cronmend.db")) as database:
-        database.execute(
-            "INSERT INTO events (at, kind, actor) VALUES ('2099-01-01T00:00:00.000Z', 'job.updated', 'app')"
-        )
-        database.execute("UPDATE cron_jobs SET blocked_reason = 'there is no zone Mars/Base'")
-        database.commit()
+    ahead = "2099-01-01T00:00:00.000Z"
+    served.alter("INSERT INTO events (at, kind, actor) VALUES (?, 'job.updated', 'app')", ahead)
+    served.alter("UPDATE cron_jobs SET blocked_reason = 'there is no zone Mars/Base'")
 
     with filelock.FileLock(served.home / "cronmend.lock"):
         said = served.run("doctor", "--json")

@@ -12,9 +12,6 @@ from conftest import spawn_thread
 from sqlalchemy.orm import Session
 from support.claude_server import ClaudeServer, Fault, text
 
-from agent.credentials import Access
-from agent.sessions import Office
-from agent.tokens import SessionTokens
 from heal import moves
 from heal.attending import WORKER, Attending, Surgery
 from heal.files import HealFiles
@@ -43,15 +40,7 @@ class Ward:
     medic: Medic = field(init=False)
 
     def __post_init__(self) -> None:
-        office = Office(
-            api_url=lambda: "http://127.0.0.1:9",
-            access=Access(self.environment),
-            tokens=SessionTokens(),
-            secrets=tuple,
-            private=(),
-            settings=self.settings,
-            path=lambda: os.environ["PATH"],
-        )
+        office = make.office(self.environment, self.settings)
         surroundings = Surroundings({"PATH": os.environ["PATH"], "HOME": str(self.folder)}, lambda: 60)
         files = HealFiles(self.database, UndoFolder(self.folder / "undo"))
         surgery = Surgery(WORKER, office, self.folder / "workspace")

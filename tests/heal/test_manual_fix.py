@@ -1,8 +1,6 @@
 """Fix it, by hand: what it overrides, what it refuses, what it records, and that it never strands or counts."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +24,6 @@ def claude() -> Iterator[ClaudeServer]:
 @pytest.fixture
 def served(serve: Callable[..., Served], claude: ClaudeServer) -> Served:
     return serve(ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL=claude.url)
-
-
-def sql(served: Served, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(served.home / "cronmend.db", timeout=30)) as database:
-        found = database.execute(statement, values).fetchall()
-        database.commit()
-        return found
 
 
 def failed_job(served: Served, folder: Path, *more: str) -> int:
@@ -83,7 +74,7 @@ def test_it_overrides_healing_off_and_the_cap(
 ) -> None:
     claude.play([GIVE_UP])
     job = failed_job(served, tmp_path)
-    sql(served, "UPDATE cron_jobs SET consecutive_heal_failures = ? WHERE id = ?", failures, job)
+    served.alter("UPDATE cron_jobs SET consecutive_heal_failures = ? WHERE id = ?", failures, job)
     served.run("jobs", "edit", str(job), healing)
     fail_again(served, job)
     assert served.json("runs", "list")[0]["healDecision"] == decision
@@ -153,8 +144,7 @@ def test_a_run_that_was_healed_before_gets_a_session_that_holds_nothing(
 
 def test_a_failed_spawn_leaves_no_heal(served: Served, tmp_path: Path) -> None:
     job = failed_job(served, tmp_path)
-    sql(
-        served,
+    served.alter(
         "CREATE TRIGGER broken BEFORE INSERT ON sessions BEGIN SELECT RAISE(ABORT, 'the disk says no'); END",
     )
 
@@ -182,8 +172,7 @@ def test_a_project_folder_that_is_gone_is_named(served: Served, tmp_path: Path) 
 def test_a_heal_that_cannot_be_finalized_blocks_nothing(served: Served, claude: ClaudeServer, tmp_path: Path) -> None:
     claude.play([GIVE_UP])
     job = failed_job(served, tmp_path)
-    sql(
-        served,
+    served.alter(
         "CREATE TRIGGER broken BEFORE UPDATE OF status ON cron_heal_attempts WHEN NEW.status = 'spawned'"
         " BEGIN SELECT RAISE(ABORT, 'the disk says no'); END",
     )
@@ -196,7 +185,7 @@ def test_a_heal_that_cannot_be_finalized_blocks_nothing(served: Served, claude: 
     shown = served.json("jobs", "show", str(job))
     assert (shown["isActive"], shown["consecutiveHealFailures"]) == (True, 0)
     assert f"[cron-heal] manual heal finalize failed for job {job} " in served.log()
-    sql(served, "DROP TRIGGER broken")
+    served.alter("DROP TRIGGER broken")
     fail_again(served, job)
     assert start(served, job)["healId"] == 2
 
@@ -244,7 +233,7 @@ def test_a_fix_that_works_clears_the_escalation_and_the_counter(
         ]
     )
     job = failed_job(served, tmp_path, "--effects", "none", "--command", "sh ok.sh")
-    sql(served, "UPDATE cron_jobs SET consecutive_heal_failures = 3 WHERE id = ?", job)
+    served.alter("UPDATE cron_jobs SET consecutive_heal_failures = 3 WHERE id = ?", job)
     served.run("jobs", "edit", str(job), "--healing")
     fail_again(served, job)
     (card,) = [card for card in served.json("inbox", "list") if card["title"] == "broken needs human attention"]

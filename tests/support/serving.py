@@ -167,6 +167,12 @@ class Served:
         with closing(sqlite3.connect(f"file:{self.home / 'cronmend.db'}?mode=ro", uri=True, timeout=30)) as database:
             return database.execute(query, values).fetchall()
 
+    def alter(self, statement: str, *values: Any) -> None:
+        """A change to the database behind the app's back, as of another version or of a fault."""
+        with closing(sqlite3.connect(self.home / "cronmend.db", timeout=30)) as database:
+            database.execute(statement, values)
+            database.commit()
+
     def heal(self, heal_id: int = 1) -> dict[str, Any]:
         status, heal = self.call("GET", f"/cron/heals/{heal_id}")
         return heal if status == 200 else {"status": None}
