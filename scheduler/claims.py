@@ -44,7 +44,7 @@ def claim(session: Session, plans: Sequence[Plan], at: datetime, present: Sequen
     if rows:
         session.connection().execute(insert_or_ignore(Run).on_conflict_do_nothing(), rows)
         _record(session, rows)
-        _drop_retries(session, [row["job_id"] for row in rows if row["status"] == "pending"])
+        _drop_retries(session, {row["job_id"] for row in rows if row["status"] == "pending"})
     absence.tell(session, current, rows, at)
     asking = {
         plan.job_id: plan.next_run_at or at + LONGEST_WAIT for plan in current if due[plan.job_id].require_approval
@@ -59,16 +59,15 @@ def _is_unchanged(plan: Plan, job: Job | None) -> bool:
     return job is not None and (job.next_run_at, job.updated_at) == (plan.seen_next_run_at, plan.seen_updated_at)
 
 
-def _drop_retries(session: Session, job_ids: Sequence[int]) -> None:
+def _drop_retries(session: Session, job_ids: set[int]) -> None:
     """The next slot is the better retry: one that still waits is dropped, and its run is not healed either."""
     waiting = text("retry_due_at IS NOT NULL AND retry_run_id IS NULL")
-    with_retry = set(session.scalars(select(Run.job_id).where(waiting)))
-    for job_id in with_retry.intersection(job_ids):
-        run = session.scalar(select(Run).where(waiting, Run.job_id == job_id))
-        if run is not None:
+    for run in session.scalars(select(Run).where(waiting)):
+        if run.job_id in job_ids:
             run.retry_due_at, run.heal_decision = None, "superseded"
             run.error = f"{run.error or run.status}; the next slot came before its retry"
-            events.record(session, "run.retry_dropped", "engine", job_id=job_id, run_id=run.id, reason="the next slot")
+            told = {"job_id": run.job_id, "run_id": run.id, "reason": "the next slot"}
+            events.record(session, "run.retry_dropped", "engine", **told)
 
 
 class _Pace:
