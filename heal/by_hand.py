@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from agent.sessions import Opening
+from heal.medic import AT_WORK
 from heal.prompt import write_request
 from heal.treatment import Clinic
 from scheduler.session_runs import project_of, workspace_of
@@ -123,7 +124,7 @@ def _refuse_fix(session: Session, job: Job) -> None:
     if job.run_mode == "one_off":
         raise Conflict("A one-off job has had its only run; make a new one.", code="one_off")
     if heals.open_for(session, job.id) is not None:
-        raise Conflict("A heal is already at work on this job.", code="heal_open")
+        raise Conflict(AT_WORK, code="heal_open")
 
 
 def _refuse_repair(session: Session, job: Job) -> None:

@@ -26,6 +26,7 @@ from store.runs import Run
 log = logging.getLogger("cron-heal")
 
 TTL = timedelta(days=7)
+AT_WORK = "A heal is already at work on this job."
 NO_START = "Could not start the fix session. Please try again."
 SILENT = ("heal_run", "secondary")
 """Decisions on failures that are no news to the person."""
@@ -138,7 +139,7 @@ class Medic:
     def _record_by_hand(self, job: Job, run: Run, patient: Patient) -> Heal:
         def insert(session: Session) -> int:
             if heals.open_for(session, job.id) is not None or heals.of_run(session, run.id) is not None:
-                raise Conflict("A heal is already at work on this job.", code="heal_open")
+                raise Conflict(AT_WORK, code="heal_open")
             return moves.insert(session, runs.get(session, run.id), jobs.get(session, job.id), is_manual=True).id
 
         heal_id = self._database.write(insert, urgent=True)
