@@ -94,6 +94,12 @@ class RunLogs:
         self._gap_file(stream).unlink(missing_ok=True)
         return False
 
+    def remove(self) -> None:
+        """Both streams, and what is known of them."""
+        for stream in STREAMS:
+            self.path(stream).unlink(missing_ok=True)
+            self._gap_file(stream).unlink(missing_ok=True)
+
     def _gap_file(self, stream: Stream) -> Path:
         path = self.path(stream)
         return path.with_name(f"{path.name}.gap")
@@ -130,11 +136,6 @@ class LogFolder:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._made.add(job_id)
         return RunLogs(folder / f"{run_id}.out", folder / f"{run_id}.err")
-
-    def remove(self, job_id: int, run_id: int) -> None:
-        """Both streams of a run."""
-        for name in ("out", "err", "out.gap", "err.gap"):
-            (self._root / str(job_id) / f"{run_id}.{name}").unlink(missing_ok=True)
 
     def jobs(self) -> set[int]:
         """The jobs that have logs."""

@@ -61,7 +61,7 @@ class Retention:
             found = session.execute(_beyond(self._keep(), Run.id, Run.job_id).limit(CHUNK)).all()
         for run_id, job_id in found:
             # The files first: a row without its log is told as such, a file without its row would stay for ever.
-            self._logs.remove(job_id, run_id)
+            self._logs.of(job_id, run_id).remove()
         if found:
             ids = [run_id for run_id, _ in found]
             self._database.write(lambda session: session.execute(delete(Run).where(Run.id.in_(ids))))
