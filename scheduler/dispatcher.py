@@ -90,14 +90,9 @@ class Dispatcher:
                 (at for at in (jobs.earliest_resume(session), approvals.earliest_expiry(session)) if at), default=LAST
             )
             self._slot_at = jobs.earliest_slot(session) or LAST
-            times = [
-                self._slot_at if self._slot_at is not LAST else None,
-                self._releases_at if self._releases_at is not LAST else None,
-                runs.next_retry_at(session),
-                _earliest_jitter(session),
-                self._refused_until,
-            ]
-        return min((time for time in times if time), default=None)
+            others = (runs.next_retry_at(session), _earliest_jitter(session), self._refused_until)
+        soonest = min(self._slot_at, self._releases_at, *(at for at in others if at))
+        return soonest if soonest < LAST else None
 
     def step(self) -> bool:
         """Claims and submits; True when anything was done."""
