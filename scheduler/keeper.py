@@ -25,7 +25,7 @@ from scheduler import process_tree
 from scheduler.journal import Journal, Key
 from scheduler.spawning import SpawnError, spawn
 
-VERSION = 1
+VERSION = 2
 BATCH = 8
 """Starts between two looks at ends and messages."""
 
@@ -77,14 +77,18 @@ class Keeper:
         for key, entry in self._journal.entries.items():
             if "ended" in entry or "lost" in entry:
                 continue
-            if "pid" not in entry or entry["boot"] != self._boot:
+            if "outcome" in entry and not self._lives(entry):
+                lost.append((key, {**entry["outcome"], "cleanup": "nobody saw how it ended"}))
+            elif "pid" not in entry or entry["boot"] != self._boot:
                 lost.append((key, {"lost": "the machine was restarted while it ran" if "pid" in entry else _NO_TRACE}))
-            elif not process_tree.is_alive(entry["pid"], entry["start"]):
+            elif not self._lives(entry):
                 lost.append((key, {"lost": "it ended while no keeper was there to see how"}))
             else:
                 self._adopt(key, entry)
-        if lost:
-            self._journal.write(lost)
+        self._finish(lost)
+
+    def _lives(self, entry: dict[str, Any]) -> bool:
+        return entry["boot"] == self._boot and process_tree.is_alive(entry["pid"], entry["start"])
 
     def _adopt(self, key: Key, entry: dict[str, Any]) -> None:
         handle = os.pidfd_open(entry["pid"])
@@ -266,12 +270,16 @@ class Keeper:
             self._refuse(keys, "disk full")
             return
         outcomes = [(key, self._start(order)) for key, order in zip(keys, batch, strict=True)]
-        self._journal.write(outcomes)
+        for (_, outcome), order in zip(outcomes, batch, strict=True):
+            if order["cleanup"]:
+                outcome["cleanupOrder"] = {**order, **order["cleanup"], "cleanup": None}
+        self._journal.write([(key, outcome) for key, outcome in outcomes if "pid" in outcome])
         for key, outcome in outcomes:
             if "pid" in outcome:
                 self._children[outcome["pid"]] = key
                 self._set_timeout(key, outcome)
-            self._tell(key)
+                self._tell(key)
+        self._finish([(key, outcome) for key, outcome in outcomes if "pid" not in outcome])
 
     def _start(self, order: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -279,17 +287,18 @@ class Keeper:
         except SpawnError as error:
             at = time.time()
             return {"at": at, "ended": at, "code": error.exit_code, "spawnError": str(error), "known": True}
-        process = process_tree.look_up(pid)  # a child that is not reaped is always there
         return {
-            "pid": pid,
-            "start": process.start_time if process else 0,
-            "boot": self._boot,
+            **self._watched(pid, order["timeoutSecs"]),
             "at": time.time(),
-            "clock": time.monotonic(),
-            "timeout": order["timeoutSecs"],
             "grace": order["graceSecs"],
-            "marks": [f"{name}={value}" for name, value in order["env"].items() if name.startswith("CRONMEND_")],
+            "marks": _marks(order),
         }
+
+    def _watched(self, pid: int, timeout: float | None) -> dict[str, Any]:
+        """What identifies a process that was just started, and when it is to be over."""
+        process = process_tree.look_up(pid)  # a child that is not reaped is always there
+        start = process.start_time if process else 0
+        return {"pid": pid, "start": start, "boot": self._boot, "clock": time.monotonic(), "timeout": timeout}
 
     def _set_timeout(self, key: Key, entry: dict[str, Any]) -> None:
         # CLOCK_MONOTONIC is one clock for all processes of a boot and stands still while the machine sleeps.
@@ -342,12 +351,44 @@ class Keeper:
             self._finish([(key, outcome)])
 
     def _finish(self, outcomes: list[tuple[Key, dict[str, Any]]]) -> None:
-        if not outcomes:
-            return
-        self._journal.write(outcomes)
-        for key, _ in outcomes:
+        """Records ends and tells them; what has a cleanup of its own is over when that is."""
+        over = []
+        for key, outcome in outcomes:
             self._timeouts.pop(key, None)
+            whole = self._after_cleanup(key, outcome)
+            if whole is not None:
+                over.append((key, whole))
+        if over:
+            self._journal.write(over)
+        for key, _ in over:
             self._tell(key)
+
+    # The command that cleans up after a run, however it ended
+
+    def _after_cleanup(self, key: Key, outcome: dict[str, Any]) -> dict[str, Any] | None:
+        """The whole outcome; None when the cleanup is only beginning now."""
+        entry = {**self._journal.entries.get(key, {}), **outcome}
+        if "outcome" in entry:
+            return {**entry["outcome"], "cleanup": _cleanup_failure(outcome, entry["timeout"])}
+        if "cleanupOrder" not in entry or entry.get("boot", self._boot) != self._boot:
+            return outcome
+        order, code = entry["cleanupOrder"], outcome.get("code")
+        told = {"CRONMEND_OUTCOME": _word(outcome), "CRONMEND_EXIT_CODE": "" if code is None else str(code)}
+        try:
+            pid = spawn({**order, "env": {**order["env"], **told}})
+        except SpawnError as error:
+            return {**outcome, "cleanup": f"could not be started: {error}"}
+        record = {
+            **self._watched(pid, order["timeoutSecs"]),
+            "at": entry["at"],
+            "grace": order["graceSecs"],
+            "marks": _marks(order),
+            "outcome": outcome,
+        }
+        self._journal.write([(key, record)])
+        self._children[pid] = key
+        self._set_timeout(key, record)
+        return None
 
     # Stopping: TERM to the whole tree, grace, KILL, then a last look for survivors
 
@@ -387,9 +428,9 @@ class Keeper:
     def _conclude(self, key: Key, stop: dict[str, Any], survivors: list[int]) -> None:
         del self._stops[key]
         outcome = stop["outcome"] or {"ended": time.time(), "known": True, "code": None, "signal": None}
-        self._finish([(key, {**outcome, "stopped": stop["reason"], "survivors": survivors})])
         if stop["outcome"] is None:
             self._children = {pid: owner for pid, owner in self._children.items() if owner != key}
+        self._finish([(key, {**outcome, "stopped": stop["reason"], "survivors": survivors})])
 
 
 _NO_TRACE = "the keeper was killed at the moment it started"
@@ -398,6 +439,28 @@ _NO_TRACE = "the keeper was killed at the moment it started"
 def _exit(status: int) -> dict[str, Any]:
     code = os.waitstatus_to_exitcode(status)
     return {"code": None, "signal": -code} if code < 0 else {"code": code, "signal": None}
+
+
+def _marks(order: dict[str, Any]) -> list[str]:
+    """The variables by which processes of this run are known, wherever they went."""
+    return [f"{name}={value}" for name, value in order["env"].items() if name.startswith("CRONMEND_")]
+
+
+def _word(outcome: dict[str, Any]) -> str:
+    """How a run ended, as its cleanup is told."""
+    if outcome.get("stopped"):
+        return "timeout" if outcome["stopped"] == "timeout" else "aborted"
+    return "completed" if outcome.get("code") == 0 else "failed"
+
+
+def _cleanup_failure(outcome: dict[str, Any], limit: float) -> str | None:
+    if outcome.get("stopped"):
+        return f"ran longer than {limit:g} s and was ended" if outcome["stopped"] == "timeout" else "was stopped"
+    if not outcome["known"]:
+        return "nobody saw how it ended"
+    if outcome.get("signal"):
+        return f"killed by signal {outcome['signal']}"
+    return f"exit code {outcome['code']}" if outcome["code"] else None
 
 
 def _report(key: Key, entry: dict[str, Any], state: str | None = None) -> dict[str, Any]:
@@ -419,6 +482,7 @@ def _report(key: Key, entry: dict[str, Any], state: str | None = None) -> dict[s
         "spawnError": entry.get("spawnError"),
         "stopped": entry.get("stopped"),
         "survivors": entry.get("survivors", []),
+        "cleanup": entry.get("cleanup"),
         "reason": entry.get("lost"),
     }
 

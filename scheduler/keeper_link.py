@@ -33,6 +33,15 @@ class KeeperUnreachable(Refusal):
 
 
 @dataclass(frozen=True)
+class Cleanup:
+    """What runs once the run has ended, however that was; with its own time limit, into the same logs."""
+
+    argv: tuple[str, ...]
+    direct: bool
+    timeout_secs: float
+
+
+@dataclass(frozen=True)
 class Start:
     """One attempt to start.  `direct`: argv is executed as it is; else argv is a shell with its command."""
 
@@ -46,6 +55,7 @@ class Start:
     stderr: str
     timeout_secs: float | None
     grace_secs: float
+    cleanup: Cleanup | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,8 @@ class Report:
     """What the keeper says of one attempt.  `at` is the start of a running one and the end of one that is over.
 
     `known` is False when the process was seen to go but not how (it was started by an earlier keeper).
-    `start_time` is in raw clock ticks since the boot `boot_id`.
+    `start_time` is in raw clock ticks since the boot `boot_id`.  `cleanup` says what was wrong with the cleanup, if
+    anything was.
     """
 
     run: int
@@ -70,6 +81,7 @@ class Report:
     spawn_error: str | None = None
     stopped: str | None = None
     survivors: tuple[int, ...] = ()
+    cleanup: str | None = None
     reason: str | None = None
 
 
@@ -240,7 +252,12 @@ def _order(start: Start) -> dict[str, Any]:
         "stderr": start.stderr,
         "timeoutSecs": start.timeout_secs,
         "graceSecs": start.grace_secs,
+        "cleanup": _cleanup_order(start.cleanup) if start.cleanup else None,
     }
+
+
+def _cleanup_order(cleanup: Cleanup) -> dict[str, Any]:
+    return {"argv": list(cleanup.argv), "direct": cleanup.direct, "timeoutSecs": cleanup.timeout_secs}
 
 
 def _report(item: dict[str, Any]) -> Report:
@@ -260,6 +277,7 @@ def _report(item: dict[str, Any]) -> Report:
         spawn_error=item["spawnError"],
         stopped=item["stopped"],
         survivors=tuple(item["survivors"]),
+        cleanup=item["cleanup"],
         reason=item["reason"],
     )
 

@@ -15,7 +15,7 @@ import pytest
 from support.keeping import KEEPER, Kept, wait_until
 
 from scheduler import process_tree
-from scheduler.keeper_link import runtime_dir
+from scheduler.keeper_link import Cleanup, runtime_dir
 
 pytestmark = pytest.mark.mission("B3", "L6")
 
@@ -371,3 +371,93 @@ def test_a_keeper_that_nobody_needs_leaves(tmp_path: Path) -> None:
     pid = int((state / "keeper.lock").read_text())
 
     wait_until(lambda: process_tree.look_up(pid) is None)
+
+
+CLEANUP = Cleanup(
+    ("/bin/sh", "-c", 'echo "$CRONMEND_OUTCOME ${CRONMEND_EXIT_CODE:-none}"'), direct=False, timeout_secs=20
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [("exit 0", "completed 0"), ("exit 3", "failed 3"), ("kill -9 $$", "failed none"), (None, "failed 127")],
+)
+def test_a_cleanup_runs_after_each_end_and_is_told_of_it(
+    keep: Keep, tmp_path: Path, command: str | None, told: str
+) -> None:
+    kept = keep()
+    argv = ("/bin/sh", "-c", command) if command else ("no-such-program-xyz",)
+
+    kept.start(1, *argv, folder=tmp_path, cleanup=CLEANUP)
+
+    report = kept.ended(1)
+    assert (tmp_path / "1.out").read_text() == f"{told}\n"
+    assert (report.cleanup, report.exit_code) == (None, None if command == "kill -9 $$" else int(told.split()[1]))
+
+
+def test_a_cleanup_runs_when_the_run_is_stopped_and_when_its_time_is_over(keep: Keep, tmp_path: Path) -> None:
+    kept = keep()
+    kept.start(1, "sleep", "60", folder=tmp_path, cleanup=CLEANUP)
+    kept.start(2, "sleep", "60", folder=tmp_path, cleanup=CLEANUP, timeout_secs=0.3)
+    kept.until(1, "running")
+
+    kept.link.stop(1, 1, "abort", 5)
+
+    assert (kept.ended(1).stopped, (tmp_path / "1.out").read_text()) == ("abort", "aborted none\n")
+    assert (kept.ended(2).stopped, (tmp_path / "2.out").read_text()) == ("timeout", "timeout none\n")
+
+
+@pytest.mark.parametrize(
+    ("cleanup", "said"),
+    [
+        (("/bin/sh", "-c", "exit 4"), "exit code 4"),
+        (("sleep", "60"), "ran longer than 0.3 s and was ended"),
+        (("no-such-program-xyz",), "could not be started: [Errno 2] No such file or directory: 'no-such-program-xyz'"),
+    ],
+)
+def test_a_cleanup_that_fails_says_so_and_leaves_the_runs_own_end(
+    keep: Keep, tmp_path: Path, cleanup: tuple[str, ...], said: str
+) -> None:
+    kept = keep()
+
+    kept.start(1, "true", folder=tmp_path, cleanup=Cleanup(cleanup, direct=True, timeout_secs=0.3))
+
+    report = kept.ended(1)
+    assert (report.cleanup, report.exit_code, report.stopped) == (said, 0, None)
+
+
+def test_a_stop_during_the_cleanup_ends_the_cleanup_alone(keep: Keep, tmp_path: Path) -> None:
+    kept = keep()
+    slow = Cleanup(("/bin/sh", "-c", "echo cleaning; sleep 60"), direct=False, timeout_secs=60)
+    kept.start(1, "true", folder=tmp_path, cleanup=slow)
+    wait_until(lambda: (tmp_path / "1.out").is_file() and (tmp_path / "1.out").read_text() == "cleaning\n")
+
+    kept.link.stop(1, 1, "abort", 5)
+
+    report = kept.ended(1)
+    assert (report.cleanup, report.exit_code, report.stopped) == ("was stopped", 0, None)
+
+
+def test_a_cleanup_runs_although_the_keeper_was_killed_during_the_run(keep: Keep, tmp_path: Path) -> None:
+    first = keep()
+    first.start(1, "sleep", "1", folder=tmp_path, cleanup=CLEANUP)
+    first.until(1, "running")
+    first.kill_keeper()
+
+    second = keep(2)
+
+    report = second.ended(1)
+    assert (report.known, (tmp_path / "1.out").read_text()) == (False, "failed none\n")
+
+
+def test_an_end_is_kept_although_the_keeper_was_killed_during_the_cleanup(keep: Keep, tmp_path: Path) -> None:
+    slow = Cleanup(("/bin/sh", "-c", "echo cleaning; sleep 1"), direct=False, timeout_secs=60)
+    first = keep()
+    first.start(1, "/bin/sh", "-c", "exit 3", folder=tmp_path, cleanup=slow)
+    wait_until(lambda: (tmp_path / "1.out").is_file() and (tmp_path / "1.out").read_text() == "cleaning\n")
+    first.kill_keeper()
+
+    second = keep(2)
+
+    report = second.ended(1)
+    assert (report.exit_code, report.known, report.cleanup) == (3, True, "nobody saw how it ended")
