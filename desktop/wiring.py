@@ -230,6 +230,7 @@ def _lay_ground(paths: Paths, environment: Mapping[str, str], *, is_beside: bool
             login_environment(),
             hard_timeout=lambda: present_settings()["SANDBOX_TIMEOUT_SECS"].value,
             most_at_once=lambda: present_settings()["MAX_PARALLEL_JOBS"].value,
+            pools=lambda: present_settings()["CRONMEND_POOLS"].value,
             most_log_bytes=lambda: present_settings()["CRONMEND_LOG_MB"].value * 1024 * 1024,
         ),
         access=Access(environment),

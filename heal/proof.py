@@ -39,6 +39,7 @@ def digest(files: Mapping[str, str], job: Job) -> str:
         "project": job.project_id,
         "effects": job.effects,
         "verify": job.verify_command,
+        "cleanup": job.cleanup_command,
         "timeout": job.timeout_secs,
     }
     text = json.dumps([sorted(files.items()), definition], sort_keys=True)

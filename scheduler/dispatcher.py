@@ -4,7 +4,8 @@ import contextlib
 import logging
 import math
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +15,7 @@ from sqlalchemy.orm import Session
 from scheduler import approvals, claims
 from scheduler import jobs as use_cases
 from scheduler.environment import Surroundings
-from scheduler.keeper_link import KeeperLink, KeeperUnreachable, Report, Start
+from scheduler.keeper_link import Cleanup, KeeperLink, KeeperUnreachable, Report, Start
 from scheduler.launch import argv_of
 from scheduler.logs import LogFolder
 from scheduler.session_runs import SessionRuns
@@ -34,6 +35,9 @@ GRACE_SECS = 5.0
 
 FEW = 50
 """Slots that are looked for, planned and claimed in one transaction."""
+
+CLEANUP_SECS = 300.0
+"""The time limit of a cleanup command."""
 
 CHUNK = 64
 """Starts in one message."""
@@ -249,6 +253,8 @@ class Dispatcher:
         occupied = {run.job_id: run for run in active if run.status != "pending" or (run.id, run.attempt) in submitted}
         ready, replaced = [], []
         free = self._free_places(active, submitted)
+        at_work = [run.job_id for run in active if run.status != "pending" or (run.id, run.attempt) in submitted]
+        pools = self._free_in_pools(session, owners.values(), at_work)
         for run in waiting:
             job = owners[run.job_id]
             holder = occupied.get(job.id)
@@ -256,10 +262,12 @@ class Dispatcher:
                 if job.overlap == "replace" and holder.status == "running":
                     replaced.append(holder)
                 continue
-            if job.target_type != "session" and run.triggered_by not in AT_ONCE:
-                if free <= 0:
-                    continue  # it stays due, and is looked at again when a run ends
-                free -= 1
+            counts = job.target_type != "session" and run.triggered_by not in AT_ONCE
+            if (counts and free <= 0) or (job.pool is not None and pools[job.pool] <= 0):
+                continue  # it stays due, and is looked at again when a run ends
+            free -= counts
+            if job.pool is not None:
+                pools[job.pool] -= 1
             occupied[job.id] = run
             project_folder = folders[job.project_id] if job.project_id else None
             ready.append(_Ready(run, job, project_folder, job.timeout_secs or limit))
@@ -285,6 +293,16 @@ class Dispatcher:
         given = submitted - set(self._session_runs.living())
         return most - sum((run.id, run.attempt) in given for run in active)
 
+    def _free_in_pools(self, session: Session, waiting: Iterable[Job], at_work: Sequence[int]) -> dict[str, int]:
+        """Free places of the pools that a waiting job belongs to."""
+        named = {job.pool for job in waiting if job.pool is not None}
+        if not named:
+            return {}
+        sizes = self._surroundings.pools()
+        pool_of = dict(session.execute(select(Job.id, Job.pool).where(Job.pool.in_(named))).all())
+        taken = Counter(pool_of.get(job_id) for job_id in at_work)
+        return {name: sizes.get(name, 1) - taken[name] for name in named}
+
     def _start(self, ready: _Ready) -> Start:
         job, run = ready.job, ready.run
         logs = self._logs.of(job.id, run.id)
@@ -300,6 +318,7 @@ class Dispatcher:
             stderr=str(logs.err),
             timeout_secs=float(ready.timeout_secs),
             grace_secs=GRACE_SECS,
+            cleanup=Cleanup(*argv_of(job.cleanup_command), CLEANUP_SECS) if job.cleanup_command else None,
         )
 
 

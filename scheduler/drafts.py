@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from scheduler.conditions import read_condition
 from store.errors import Invalid
+from store.settings import POOL_NAME
 
 MOST_COMMAND_BYTES = 131_071
 """Linux takes no longer single argument than this (MAX_ARG_STRLEN less its NUL)."""
@@ -51,8 +52,11 @@ class JobDraft(BaseModel):
     timeout_secs: Seconds | None = None
     retries: Annotated[int, Field(ge=0, le=100, strict=True)] = 0
     retry_backoff_secs: Annotated[int, Field(ge=0, le=86_400, strict=True)] = 30
+    retry_on: list[Annotated[int, Field(ge=1, le=255, strict=True)]] = Field(default_factory=list)
+    pool: Text | None = None
     effects: Literal["none", "idempotent", "external", "unknown"] = "unknown"
     verify_command: Text | None = None
+    cleanup_command: Text | None = None
     expect_within_secs: Seconds | None = None
     success_when: list[Text] = Field(default_factory=list)
     require_approval: bool = False
@@ -81,7 +85,7 @@ class JobDraft(BaseModel):
             raise ValueError(f"is {len(value):,} characters; at most {MOST_PROMPT_CHARS:,} are taken")
         return value.strip()
 
-    @field_validator("command", "verify_command")
+    @field_validator("command", "verify_command", "cleanup_command")
     @classmethod
     def _runnable(cls, value: str | None) -> str | None:
         if value is None:
@@ -110,6 +114,18 @@ class JobDraft(BaseModel):
     @classmethod
     def _conditions(cls, value: list[str]) -> list[str]:
         return list(dict.fromkeys(read_condition(text) for text in value if text.strip()))
+
+    @field_validator("retry_on")
+    @classmethod
+    def _codes(cls, value: list[int]) -> list[int]:
+        return sorted(set(value))
+
+    @field_validator("pool")
+    @classmethod
+    def _pooled(cls, value: str | None) -> str | None:
+        if value is not None and not POOL_NAME.fullmatch(value):
+            raise ValueError("must be one word of letters, digits, ., - and _")
+        return value
 
     @field_validator("tags")
     @classmethod
@@ -145,8 +161,14 @@ def _check_target(draft: JobDraft) -> None:
         raise Invalid("command", "command: is missing; write the shell line to run, or give a prompt.")
     if len(targets) > 1:
         raise Invalid(targets[1], f"{targets[1]}: a job has one target; leave out {targets[0]} or {targets[1]}.")
-    if draft.prompt is not None and draft.success_when:
-        raise Invalid("successWhen", "successWhen: is for commands; the answer of a prompt is its result.")
+    for_commands = {
+        "successWhen": (bool(draft.success_when), "the answer of a prompt is its result"),
+        "cleanupCommand": (draft.cleanup_command is not None, "a prompt can be told to clean up"),
+        "retryOn": (bool(draft.retry_on), "a prompt has no exit code"),
+    }
+    for field, (is_given, why) in for_commands.items():
+        if draft.prompt is not None and is_given:
+            raise Invalid(field, f"{field}: is for commands; {why}.")
     if (draft.schedule is None) == (draft.run_at is None):
         raise Invalid("schedule", "schedule: give either a schedule or a single time (runAt, --at).")
 

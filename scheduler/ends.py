@@ -158,7 +158,7 @@ def _row(run: Run, job: Job | None, end: End) -> dict[str, Any]:
 def _retry_due(run: Run, job: Job | None, end: End) -> datetime | None:
     if job is None or end.status not in FAILED or run.triggered_by not in RETRYABLE:
         return None
-    if run.retry_number >= job.retries:
+    if run.retry_number >= job.retries or (job.retry_on and end.exit_code not in job.retry_on):
         return None
     return end.at + timedelta(seconds=job.retry_backoff_secs)
 

@@ -53,13 +53,14 @@ def _completed(env: dict[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a run gets where its job says nothing: the login environment, the hard time limit in seconds, and how many
-    commands run at once and how long a log becomes (0: any number, any length)."""
+    """What a run gets where its job says nothing: the login environment, the hard time limit in seconds, how many
+    commands run at once and how long a log becomes (0: any number, any length), and how many runs a pool has."""
 
     login: Mapping[str, str]
     hard_timeout: Callable[[], int]
     most_at_once: Callable[[], int] = lambda: 0
     most_log_bytes: Callable[[], int] = lambda: 0
+    pools: Callable[[], Mapping[str, int]] = dict
 
     def environment(self, job: Job, run: Run) -> dict[str, str]:
         """The whole environment of one run's process."""

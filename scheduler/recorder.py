@@ -136,6 +136,8 @@ class Recorder:
         unmet = None
         if context is not None and logs is not None and context.job.success_when:
             status, error, unmet = _judge(report, context, logs, status, error)
+        if report.cleanup is not None:
+            status, error, unmet = _with_cleanup(report.cleanup, status, error, unmet)
         examined = None
         is_overrun = status == "timeout"
         is_unwitnessed = status == "failed" and (report.state == "lost" or not report.known)
@@ -189,6 +191,16 @@ def _judge(
     if unmet is None:
         return status, error, None
     return "failed", f"exit code {report.exit_code}, but {unmet}", f"not a success: {unmet}"
+
+
+def _with_cleanup(
+    failure: str, status: str, error: str | None, unmet: str | None
+) -> tuple[str, str | None, str | None]:
+    """A cleanup that failed makes a success a failure, and is told beside any other end."""
+    said = f"its cleanup failed: {failure}"
+    if status == "completed":
+        return "failed", f"the command succeeded, but {said}", said
+    return status, f"{error}; {said}", unmet
 
 
 def _start_row(report: Report) -> dict[str, Any]:

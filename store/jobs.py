@@ -41,8 +41,11 @@ class Job(Base):
     timeout_secs: Mapped[int | None]
     retries: Mapped[int] = mapped_column(default=0)
     retry_backoff_secs: Mapped[int] = mapped_column(default=30)
+    retry_on: Mapped[list[int]] = mapped_column(default=list)
+    pool: Mapped[str | None]
     effects: Mapped[str] = mapped_column(default="unknown")
     verify_command: Mapped[str | None]
+    cleanup_command: Mapped[str | None]
     expect_within_secs: Mapped[int | None]
     success_when: Mapped[list[str]] = mapped_column(default=list)
     require_approval: Mapped[bool] = mapped_column(default=False)

@@ -15,6 +15,8 @@ from store.types import Base
 
 log = logging.getLogger("settings")
 
+POOL_NAME = re.compile(r"[\w.-]{1,40}")
+
 
 class StoredSetting(Base):
     __tablename__ = "settings"
@@ -48,6 +50,13 @@ def _hours(text: str) -> str:
     return text
 
 
+def _pools(text: str) -> dict[str, int]:
+    pairs = [pair.partition("=") for pair in text.replace(",", " ").split()]
+    if not all(POOL_NAME.fullmatch(name) and most.isdecimal() and int(most) for name, _, most in pairs):
+        raise ValueError("must look like nas=1 gpu=2")
+    return {name: int(most) for name, _, most in pairs}
+
+
 def _size(text: str) -> tuple[int, int]:
     width, _, height = text.partition("x")
     return int(width), int(height)
@@ -75,6 +84,7 @@ SETTINGS = {
         Setting("CRONMEND_MODEL", "claude-sonnet-5-5", str, "The model of heal sessions."),
         Setting("SANDBOX_TIMEOUT_SECS", 1800, _whole(1), "Hard limit of a run that sets none itself, in seconds."),
         Setting("MAX_PARALLEL_JOBS", 0, _whole(0), "Commands at once; 0: no limit. Runs started by hand never wait."),
+        Setting("CRONMEND_POOLS", {}, _pools, "Runs at once in pools of jobs, as in nas=1 gpu=2; other pools: one."),
         Setting("MAX_CONCURRENT_AUTO_HEALS", 3, _whole(1), "Automatic heals open at once over all jobs."),
         Setting("CRONMEND_KEEP_RUNS", 100, _whole(1), "Runs of a job that are kept, with their logs."),
         Setting("CRONMEND_LOG_MB", 100, _whole(1), "Of a longer log beginning and end are kept, in MiB."),

@@ -42,6 +42,7 @@ class Base(DeclarativeBase):
         dict[str, Any]: JSON(none_as_null=True),
         dict[str, str]: JSON(none_as_null=True),
         list[str]: JSON(none_as_null=True),
+        list[int]: JSON(none_as_null=True),
         list[Any]: JSON(none_as_null=True),
     }
 

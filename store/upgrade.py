@@ -9,7 +9,7 @@ from sqlalchemy import create_engine
 from store.database import back_up
 from store.errors import Refusal
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest step under store/migrations/versions."""
 
 

@@ -20,7 +20,7 @@ from web.whole import read_whole
 
 NUMBERS = ("timeoutSecs", "retries", "retryBackoffSecs", "jitterSecs", "catchUpMaxAgeSecs", "expectWithinSecs")
 TARGETS = ("command", "prompt")
-TEXTS = ("name", "cwd", "timezone", "verifyCommand", "overlap", "catchUp", "effects")
+TEXTS = ("name", "cwd", "timezone", "verifyCommand", "cleanupCommand", "overlap", "catchUp", "effects", "pool")
 MOST_PROBLEMS = 8
 
 # What stands in for a wrong value while the others are looked at.
@@ -74,6 +74,8 @@ def read_form(form: Mapping[str, str]) -> dict[str, Any]:
         text = form.get(name, "").strip()
         if text:
             body[name] = text if (number := read_whole(text)) is None else number
+    codes = form.get("retryOn", "").replace(",", " ").split()
+    body["retryOn"] = [code if (number := read_whole(code)) is None else number for code in codes]
     body["env"] = _read_env(form.get("env", ""))
     body["successWhen"] = [line.strip() for line in form.get("successWhen", "").splitlines() if line.strip()]
     body["tags"] = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
@@ -167,7 +169,9 @@ def new_form(projects: tuple[Project, ...], project_id: int | None = None, *, ha
 def form_of(job: Job, projects: tuple[Project, ...]) -> Form:
     """The editor with a job's own values, verbatim."""
     draft = draft_of(job)
-    values = {key: str(value) for key, value in draft.items() if key not in ("env", "tags", "projectId", "successWhen")}
+    listed = ("env", "tags", "projectId", "successWhen", "retryOn")
+    values = {key: str(value) for key, value in draft.items() if key not in listed}
+    values["retryOn"] = ", ".join(map(str, job.retry_on))
     values["env"] = "\n".join(f"{name}={value}" for name, value in job.env.items())
     values["tags"] = ", ".join(job.tags)
     values["successWhen"] = "\n".join(job.success_when)
@@ -228,6 +232,7 @@ _FIELDS = (
     "env",
     "tags",
     "successWhen",
+    "retryOn",
     "schedule",
     "runAt",
     "mode",

@@ -10,7 +10,9 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from scheduler.logs import RunLogs, Stream
+from scheduler.places import why_waiting
 from store import heals, jobs, runs
+from store.clock import now
 from store.errors import NotFound
 from store.heals import Heal
 from store.jobs import Job
@@ -46,6 +48,8 @@ class RunView:
     why_no_heal: str | None
     heal: Heal | None
     is_active: bool
+    waits: str | None
+    is_not_retried: bool
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ def _head(run_id: int) -> RunView:
         run = runs.get(session, run_id)
         job = jobs.get(session, run.job_id)
         heal = heals.of_run(session, run_id)
+        waits = why_waiting(session, run, job, desk().environment, now())
     decision = run.heal_decision
     return RunView(
         run=run,
@@ -104,6 +109,8 @@ def _head(run_id: int) -> RunView:
         why_no_heal=words.NO_HEAL.get(decision or ""),
         heal=heal,
         is_active=run.status in ACTIVE,
+        waits=waits,
+        is_not_retried=bool(job.retry_on and job.retries > run.retry_number and run.retry_due_at is None),
     )
 
 

@@ -39,12 +39,15 @@ FIELDS = [
     click.option("--timeout", "timeout_secs", type=int, help="Hard limit in seconds."),
     click.option("--retries", type=int, help="Further tries after a failure."),
     click.option("--retry-backoff", "retry_backoff_secs", type=int, help="Seconds before a retry."),
+    click.option("--retry-on", type=int, multiple=True, help="Try again only after this exit code."),
+    click.option("--pool", help="Jobs of one pool run one at a time, or as many as CRONMEND_POOLS says."),
     click.option("--jitter", "jitter_secs", type=int, help="Random delay of up to so many seconds."),
     click.option("--overlap", type=OVERLAP, help="When the last run has not ended."),
     click.option("--catch-up", type=CATCH_UP, help="Slots missed while the app or machine was off."),
     click.option("--catch-up-max-age", "catch_up_max_age_secs", type=int, help="Older missed slots expire."),
     click.option("--effects", type=EFFECTS, help="What a run does outside; decides how a heal may prove its fix."),
     click.option("--verify", "verify_command", help="A command that proves the job works, without side effects."),
+    click.option("--cleanup", "cleanup_command", help="A command to run after each run, however it ended."),
     click.option("--success-when", multiple=True, help="A condition beyond exit code 0."),
     click.option("--expect-within", "expect_within_secs", type=int, help="Tell when a slot has no green run so long."),
     click.option("--tag", "tags", multiple=True, help="A label."),
@@ -148,7 +151,7 @@ def _body(given: dict[str, Any]) -> dict[str, Any]:
     body = {_camel(name): value for name, value in given.items() if value not in (None, (), False)}
     if "env" in body:
         body["env"] = dict(_pair(text) for text in body["env"])
-    for name in ("tags", "successWhen"):
+    for name in ("tags", "successWhen", "retryOn"):
         if name in body:
             body[name] = list(body[name])
     if body.pop("noHealing", False):
@@ -312,6 +315,7 @@ def export_jobs() -> None:
 _PORTABLE = (
     "name",
     "command",
+    "prompt",
     "cwd",
     "env",
     "timezone",
@@ -322,8 +326,13 @@ _PORTABLE = (
     "timeoutSecs",
     "retries",
     "retryBackoffSecs",
+    "retryOn",
+    "pool",
     "effects",
     "verifyCommand",
+    "cleanupCommand",
+    "successWhen",
+    "expectWithinSecs",
     "healingEnabled",
     "requireApproval",
     "tags",

@@ -68,3 +68,27 @@ def test_a_prompt_is_made_edited_and_answered(seat: Seat, claude: ClaudeServer) 
     assert (job["targetType"], job["prompt"], job["command"]) == ("session", "Count the parcels.", None)
     assert seat.app.json("runs", "list", "--job", str(job["id"]))[0]["status"] == "completed"
     assert [message for message in seat.wrong if "422" not in message] == []
+
+
+@pytest.mark.mission("L1", "L5")
+def test_cleanup_codes_and_pool_are_edited_and_a_wrong_one_is_named(seat: Seat) -> None:
+    page = seat.go("/jobs")
+    page.click("#new-job, #first-job")
+    page.fill("#f-name", "limits")
+    page.fill("#f-command", "true")
+    page.fill("#f-cleanupCommand", "rm -f lock")
+    page.fill("#f-retryOn", "75, x")
+    page.fill("#f-pool", "two words")
+
+    page.click("#save")
+
+    expect(page.locator(".summary")).to_contain_text("retryOn")
+    expect(page.locator("#pool-problem")).to_contain_text("must be one word")
+    expect(page.locator("#f-retryOn")).to_have_value("75, x")
+    page.fill("#f-retryOn", "75, 111")
+    page.fill("#f-pool", "nas")
+    page.click("#save")
+    page.locator("[data-testid=job-row]", has_text="limits").get_by_role("link", name="limits").click()
+    expect(page.locator("#job-panel")).to_contain_text("after exit code 75, 111 · pool nas")
+    saved = next(job for job in seat.app.json("jobs", "list") if job["name"] == "limits")
+    assert (saved["cleanupCommand"], saved["retryOn"], saved["pool"]) == ("rm -f lock", [75, 111], "nas")

@@ -29,8 +29,10 @@ def running(database: Database, job: Job, triggered_by: str = "schedule") -> Run
     return database.write(change)
 
 
-def end(database: Database, run: Run, status: str, examined: Examined | None = None) -> list[int]:
-    over = End(run.id, run.attempt, status, AT + timedelta(seconds=2), examined=examined)
+def end(
+    database: Database, run: Run, status: str, examined: Examined | None = None, exit_code: int | None = None
+) -> list[int]:
+    over = End(run.id, run.attempt, status, AT + timedelta(seconds=2), exit_code=exit_code, examined=examined)
     return database.write(lambda session: ends.end_runs(session, [over]))
 
 
@@ -137,3 +139,18 @@ def test_ends_of_several_jobs_in_one_group_touch_only_their_own(database: Databa
     with database.read() as session:
         counters = [jobs.get(session, job.id).consecutive_heal_failures for job in (green, red)]
     assert counters == [0, 2]
+
+
+@pytest.mark.mission("L5")
+@pytest.mark.parametrize(
+    ("status", "code", "is_retried"),
+    [("failed", 75, True), ("failed", 1, False), ("failed", None, False), ("timeout", None, False)],
+)
+def test_a_job_may_name_the_exit_codes_that_are_worth_another_try(
+    database: Database, status: str, code: int | None, is_retried: bool
+) -> None:
+    run = running(database, make.job(database, retries=3, retryOn=[75, 111]))
+
+    end(database, run, status, exit_code=code)
+
+    assert (fresh(database, run).retry_due_at is not None) is is_retried

@@ -1,0 +1,13 @@
+"""Cleanup, exit codes that are tried again, pools"""
+
+from alembic import op
+import sqlalchemy as sa
+
+revision = '0005'
+down_revision = '0004'
+
+
+def upgrade() -> None:
+    op.add_column('cron_jobs', sa.Column('cleanup_command', sa.String(), nullable=True))
+    op.add_column('cron_jobs', sa.Column('retry_on', sa.JSON(), nullable=False, server_default='[]'))
+    op.add_column('cron_jobs', sa.Column('pool', sa.String(), nullable=True))
