@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
+from tzdata import IANA_VERSION
 
 from agent.sessions import Sessions, recover
 from desktop.loops import Loop, Threads
@@ -17,10 +18,12 @@ from heal import reconciler
 from heal.attending import Attending
 from scheduler import claims, process_tree
 from scheduler.alarm import Alarm
+from scheduler.clock_steps import Rules, follow_rules
 from scheduler.dispatcher import Dispatcher
 from scheduler.keeper_link import KeeperLink, KeeperUnreachable
 from scheduler.recorder import Recorder, adopt
 from scheduler.session_runs import SessionRuns
+from scheduler.zones import local_timezone
 from store import boots
 from store.boots import Begun
 from store.clock import now
@@ -101,7 +104,17 @@ class App:
 
     def _begin_boot(self, session: Session) -> Begun:
         """The boot and the runs of jobs that run at a start of the machine are one commit: never lost, never twice."""
-        begun = boots.begin(session, version=VERSION, pid=os.getpid(), machine_boot_id=process_tree.boot_id())
+        rules = Rules(IANA_VERSION, local_timezone())
+        begun = boots.begin(
+            session,
+            version=VERSION,
+            pid=os.getpid(),
+            machine_boot_id=process_tree.boot_id(),
+            tzdata=rules.tzdata,
+            local_zone=rules.local_zone,
+        )
+        if begun.rules_before is not None and not self.parts.is_secondary:
+            follow_rules(session, rules, Rules(*begun.rules_before), now())
         if begun.is_first_of_machine and not self.parts.is_secondary:
             claims.claim_reboot(session, now())
         return begun

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from scheduler import approvals, claims
+from scheduler import approvals, claims, clock_steps
 from scheduler import jobs as use_cases
 from scheduler.environment import Surroundings
 from scheduler.keeper_link import Cleanup, KeeperLink, KeeperUnreachable, Report, Start
@@ -86,6 +86,7 @@ class Dispatcher:
         # What is due, as it was seen last: each commit that may change it brings another look.
         self._slot_at = datetime.min.replace(tzinfo=UTC)
         self._releases_at = datetime.min.replace(tzinfo=UTC)
+        self._seen: datetime | None = None
         self._lock = threading.Lock()
 
     def next_at(self) -> datetime | None:
@@ -101,10 +102,24 @@ class Dispatcher:
     def step(self) -> bool:
         """Claims and submits; True when anything was done."""
         at = now()
+        self._notice_step_back(at)
         worked = self._release(at) + self._claim_slots(at)
         started = self._submit(at)  # before the rest: what is due now waits for nothing else
         retried = self._claim_retries(at)
         return bool(worked + started + retried + (self._submit(at) if retried else 0))
+
+    def _notice_step_back(self, at: datetime) -> None:
+        """A clock that was set back, also while the app was closed, leaves slots that are to come again."""
+        if self._seen is None:
+            with self._database.read() as session:
+                self._seen = clock_steps.newest_seen(session) or at
+        if self._seen - at > clock_steps.STEP:
+            log.warning("[engine] the clock was set back by %.0f s", (self._seen - at).total_seconds())
+            self._database.write(lambda session: clock_steps.take_back(session, at), urgent=True)
+            self._seen = self._slot_at = self._releases_at = at
+            with self._lock:
+                self._refused_until = None
+        self._seen = max(at, self._seen)
 
     def rehearse(self) -> None:
         """Claims a slot and takes it back: the first real one must not wait for statements to be compiled."""

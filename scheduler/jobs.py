@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from scheduler.drafts import JobDraft, existing_folder, read_draft
@@ -124,6 +124,14 @@ def resume_when_over(session: Session, job_id: int, at: datetime) -> None:
         job.person_paused_at = job.person_paused_until = None
         job.updated_at = now()
         events.record(session, "job.resumed", "engine", job_id=job_id, reason="its pause was to end now")
+
+
+def move_zone(session: Session, before: str, after: str, actor: str = "person") -> list[int]:
+    """Lets the jobs with a schedule in one zone run at the same times of the day in another; which those were."""
+    found = session.scalars(select(Job.id).where(Job.timezone == before, Job.schedule.is_not(None))).all()
+    for job_id in found:
+        edit(session, job_id, {"timezone": after}, actor)
+    return list(found)
 
 
 def block(session: Session, job_id: int, reason: str) -> None:

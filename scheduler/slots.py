@@ -1,6 +1,7 @@
 """What becomes of the slots of a job that are due: which one runs, and what the others say."""
 
 import itertools
+from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,6 +12,8 @@ LATE = timedelta(seconds=90)
 """A slot later than this was missed (app closed, machine asleep), not merely late."""
 
 MOST_SLOTS = 50_000
+"""Missed slots of one job that are counted: five weeks of a minutely one.  Of more, the newest are looked at."""
+
 MOST_CAUGHT_UP = 10
 LONGEST_AGE = timedelta(hours=24)
 
@@ -48,8 +51,10 @@ def plan(job: Job, at: datetime, up_since: datetime) -> Plan:
         period = LONGEST_AGE
     else:
         schedule = Schedule(job.schedule, job.schedule, job.timezone)
-        later = itertools.islice(schedule.between(first, at), MOST_SLOTS)
-        slots = [first, *later]
+        slots = [first, *itertools.islice(schedule.between(first, at), MOST_SLOTS)]
+        if len(slots) > MOST_SLOTS:
+            recent = timedelta(seconds=job.catch_up_max_age_secs) if job.catch_up_max_age_secs else LONGEST_AGE
+            slots += deque(schedule.between(max(slots[-1], at - recent), at), maxlen=MOST_SLOTS)
         following = schedule.next_after(at)
         period = schedule.period(at) if at - first > LATE else LATE
     rows = _rows(job, slots, at, up_since, period)

@@ -20,6 +20,8 @@ class Boot(Base):
     version: Mapped[str]
     pid: Mapped[int]
     machine_boot_id: Mapped[str | None]
+    tzdata: Mapped[str | None]
+    local_zone: Mapped[str | None]
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,13 @@ class Begun:
     is_first_of_machine: bool
     """Whether the machine has been started since the app was last."""
 
+    rules_before: tuple[str, str] | None
+    """Zone data and machine's zone of the start before."""
 
-def begin(session: Session, *, version: str, pid: int, machine_boot_id: str) -> Begun:
+
+def begin(session: Session, *, version: str, pid: int, machine_boot_id: str, tzdata: str, local_zone: str) -> Begun:
     last = session.scalar(select(Boot).order_by(Boot.id.desc()).limit(1))
-    boot = Boot(version=version, pid=pid, machine_boot_id=machine_boot_id)
+    boot = Boot(version=version, pid=pid, machine_boot_id=machine_boot_id, tzdata=tzdata, local_zone=local_zone)
     session.add(boot)
     session.flush()
     before = last.machine_boot_id if last is not None else None
@@ -44,6 +49,7 @@ def begin(session: Session, *, version: str, pid: int, machine_boot_id: str) -> 
         boot_id=boot.id,
         was_clean=last is None or last.ended_at is not None,
         is_first_of_machine=before is not None and before != machine_boot_id,
+        rules_before=(last.tzdata, last.local_zone) if last and last.tzdata and last.local_zone else None,
     )
 
 

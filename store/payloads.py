@@ -36,6 +36,7 @@ _SHAPES: tuple[tuple[str, str, _Keys], ...] = (
         "removal",
         {"projectId": int, "name": str, "folder": str, "jobs": int, "sessions": int, "why": str, "sessionId": int},
     ),
+    ("scheduler.notice", "journey", {"zoneFrom": str, "zoneTo": str}),
     ("scheduler.notice", "notice", {}),
 )
 

@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 from sqlalchemy.orm import Session
 
-from scheduler import approvals, proposals
+from scheduler import approvals, clock_steps, proposals
 from store import cards
-from store.cards import APPROVAL, CREATE, REMOVAL, Card
+from store.cards import APPROVAL, CREATE, NOTICE, REMOVAL, Card
 from store.clock import now
 
 _DECIDED: dict[str, Callable[[Session, Card, str, str | None], Card]] = {
     APPROVAL: lambda session, card, kind, reason: approvals.decide(session, card, kind, reason, now()),
+    NOTICE: clock_steps.decide_journey,
     CREATE: proposals.decide_job,
     REMOVAL: proposals.decide_removal,
 }

@@ -81,6 +81,11 @@ class World:
     def _lasts(self) -> float:
         return self.random.choice((0.5, 20.0, 300.0, 30_000.0))
 
+    def hurry(self) -> None:
+        """No command lasts longer because the clock was set."""
+        longest = clock.now() + timedelta(seconds=30_000)
+        self.known = {key: min(end, longest) for key, end in self.known.items()}
+
     def acknowledge(self, ids: Sequence[tuple[int, int]]) -> None:
         for one in ids:
             self.known.pop(one, None)
@@ -162,6 +167,12 @@ def live(database: Database, world: World, folder: Path) -> None:
                 app = begin(database, world, folder)
         elif chance < 0.04:  # the clock is set back
             world.at -= world.random.choice((2.0, 90.0, 3_700.0))
+        elif chance < 0.042:  # the clock is far ahead for a moment
+            truly, world.dead_at = world.at, 0
+            for moment in (truly + world.random.choice((9_000.0, 20_000_000.0)), truly + 60.0):
+                world.at = moment
+                world.hurry()
+                app.work(world)
         coming = app.dispatcher.next_at()
         ends = min(world.known.values(), default=None)
         soonest = min(at.timestamp() for at in (coming, ends, END + timedelta(seconds=1)) if at is not None)
