@@ -34,6 +34,14 @@ def find_zone(name: str, field: str = "timezone") -> ZoneInfo:
     raise Invalid(field, f"{shown or 'An empty text'} is not a time zone; {remedy}")
 
 
+def successors(name: str) -> list[str]:
+    """Zones that may take the place of one that is gone, the nearest name first; none when it is there."""
+    if name in _names():
+        return []
+    near = _suggest(name)
+    return list(dict.fromkeys([*([near] if near else []), local_timezone()]))
+
+
 def local_timezone(etc: Path = Path("/etc")) -> str:
     """The machine's IANA zone name: TZ when it is a name, else the `localtime` link, else `timezone`, else UTC."""
     candidates = (os.environ.get("TZ", "").removeprefix(":"), *_configured_names(etc))

@@ -22,6 +22,7 @@ NUMBERS = ("timeoutSecs", "retries", "retryBackoffSecs", "jitterSecs", "catchUpM
 TARGETS = ("command", "prompt")
 TEXTS = ("name", "cwd", "timezone", "verifyCommand", "cleanupCommand", "overlap", "catchUp", "effects", "pool")
 MOST_PROBLEMS = 8
+COMING = 10
 
 # What stands in for a wrong value while the others are looked at.
 _STAND_INS: Mapping[str, Any] = {
@@ -133,12 +134,12 @@ def _try(session: Session, body: dict[str, Any], attempt: Callable[[Session, dic
 
 
 def preview_of(text: str, zone: str) -> Preview:
-    """The sentence and the next five instants, as the engine will fire them."""
+    """The sentence and the next ten instants, as the engine will fire them."""
     try:
         schedule = Schedule.parse(text, zone or local_timezone())
     except Invalid as problem:
         return Preview("", (), (), problem.message.partition(": ")[2] or problem.message)
-    return Preview(schedule.words, schedule.notes, tuple(schedule.upcoming(now(), 5)))
+    return Preview(schedule.words, schedule.notes, tuple(schedule.upcoming(now(), COMING)))
 
 
 def new_form(projects: tuple[Project, ...], project_id: int | None = None, *, has_key: bool = False) -> Form:

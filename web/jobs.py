@@ -13,6 +13,7 @@ from scheduler.instants import parse_instant
 from scheduler.sample import sample_folder, write_sample
 from scheduler.schedule import Instant, Schedule
 from scheduler.why import explain
+from scheduler.zones import successors
 from store import heals, job_list, jobs, projects, runs
 from store.clock import iso, now
 from store.errors import Invalid, Refusal
@@ -20,9 +21,10 @@ from store.heals import Heal
 from store.jobs import Job
 from store.projects import Project
 from store.runs import Run
+from store.slot_rates import SlotRate, slot_rate
 from web import words
 from web.desk import desk
-from web.job_form import Form, again, find_problems, form_of, new_form, preview_of, read_form, sketched
+from web.job_form import COMING, Form, again, find_problems, form_of, new_form, preview_of, read_form, sketched
 from web.openings import make_sketch, reader
 from web.shell import page, part, toast
 from web.whole import read_whole
@@ -74,6 +76,10 @@ class JobView:
 
     row: Row
     coming: Sequence[Instant]
+    rate: SlotRate
+    zones: Sequence[str]
+    """Zones that may take the place of the job's own, when that is gone."""
+
     folder: str | None
     last_heal: Heal | None
     history: "HistoryView"
@@ -169,9 +175,12 @@ def _job_view(job_id: int) -> JobView:
         known = heals.listing(session, job_id=job_id, limit=1)
         (row,) = _rows(session, [job])
         history = _history(session, job_id, None)
+        rate = slot_rate(session, job_id)
     return JobView(
         row=row,
         coming=_coming(job),
+        rate=rate,
+        zones=successors(job.timezone),
         folder=job.cwd or (project.folder_path if project else None),
         last_heal=known[0] if known else None,
         history=history,
@@ -194,7 +203,7 @@ def _coming(job: Job) -> Sequence[Instant]:
     if job.schedule is None or not job.is_active:
         return []
     try:
-        return Schedule(job.schedule, job.schedule_text or job.schedule, job.timezone).upcoming(now(), 5)
+        return Schedule(job.schedule, job.schedule_text or job.schedule, job.timezone).upcoming(now(), COMING)
     except Refusal:
         return []
 
@@ -319,6 +328,14 @@ def pause(job_id: int) -> ResponseReturnValue:
 def resume(job_id: int) -> ResponseReturnValue:
     job = desk().acting().treatment.resume_by_person(job_id)
     return toast(f"{job.name} is back on its schedule.")
+
+
+@blueprint.post("/jobs/<int:job_id>/zone")
+def set_zone(job_id: int) -> ResponseReturnValue:
+    """Another zone in place of one that is gone: the job is planned anew."""
+    zone = request.form.get("value", "")
+    job = desk().decide(lambda session: use_cases.edit(session, job_id, {"timezone": zone}))
+    return toast(f"{job.name} keeps the time of {zone} now. Next run {words.relative(job.next_run_at)}.")
 
 
 @blueprint.post("/jobs/<int:job_id>/healing")

@@ -95,7 +95,7 @@ def test_the_preview_is_what_the_engine_fires(seat: Seat) -> None:
     page.fill("#f-schedule", "0 */6 * * *")
 
     expect(page.locator("#preview")).to_contain_text("Every 6 hours")
-    expected = [one["local"] for one in seat.app.json("jobs", "next", "--schedule", "0 */6 * * *", "--count", "5")]
+    expected = [one["local"] for one in seat.app.json("jobs", "next", "--schedule", "0 */6 * * *", "--count", "10")]
     assert page.locator("#preview li").all_text_contents() == expected
     for sunday in ("0 9 * * 0", "0 9 * * 7"):
         page.fill("#f-schedule", sunday)
@@ -487,3 +487,26 @@ def test_what_happened_is_a_page_by_kind_and_by_job(seat: Seat) -> None:
     page.goto(seat.url + "/audit?kind=job")
     expect(rows.filter(has_text="another").first).to_contain_text("job.created")
     assert seat.wrong == []
+
+
+@pytest.mark.mission("L2")
+def test_a_job_whose_zone_is_gone_is_repaired_by_one_click(seat: Seat) -> None:
+    served = seat.app
+    job = served.run("jobs", "add", "--name", "zoned", "--command", "true", "--schedule", "0 9 * * *").out.strip()
+    served.alter(
+        "UPDATE cron_jobs SET timezone = 'US/Pacific-New', next_run_at = '2026-01-01T00:00:00.000Z' WHERE id = ?", job
+    )
+    served.until(lambda: served.json("jobs", "show", job)["blockedReason"])
+    page = seat.go(f"/jobs/{job}")
+    expect(page.locator("#job-panel .banner")).to_contain_text(
+        "The time zone US/Pacific-New is not known here any more"
+    )
+
+    page.get_by_role("button", name="Use US/Pacific", exact=True).click()
+
+    expect(page.locator("#job-panel .banner")).to_have_count(0)
+    expect(page.locator("#job-panel")).to_contain_text("US/Pacific")
+    shown = served.json("jobs", "show", job)
+    assert (shown["timezone"], shown["blockedReason"], shown["isActive"]) == ("US/Pacific", None, True)
+    assert shown["nextRunAt"]
+    assert shown["slotRate"] == {"due": 0, "green": 0, "since": None}

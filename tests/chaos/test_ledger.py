@@ -167,18 +167,23 @@ def live(database: Database, world: World, folder: Path) -> None:
                 app = begin(database, world, folder)
         elif chance < 0.04:  # the clock is set back
             world.at -= world.random.choice((2.0, 90.0, 3_700.0))
-        elif chance < 0.042:  # the clock is far ahead for a moment
-            truly, world.dead_at = world.at, 0
-            for moment in (truly + world.random.choice((9_000.0, 20_000_000.0)), truly + 60.0):
-                world.at = moment
-                world.hurry()
-                app.work(world)
+        elif chance < 0.042:
+            be_wrong_for_a_moment(world, app)
         coming = app.dispatcher.next_at()
         ends = min(world.known.values(), default=None)
         soonest = min(at.timestamp() for at in (coming, ends, END + timedelta(seconds=1)) if at is not None)
         world.at = max(world.at + 0.01, soonest)
     world.dead_at = 0
     app.work(world)
+
+
+def be_wrong_for_a_moment(world: World, app: App) -> None:
+    """The clock is far ahead, and set right again."""
+    truly, world.dead_at = world.at, 0
+    for moment in (truly + world.random.choice((9_000.0, 20_000_000.0)), truly + 60.0):
+        world.at = moment
+        world.hurry()
+        app.work(world)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

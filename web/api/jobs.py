@@ -20,6 +20,7 @@ from store.errors import Conflict, Invalid, NotFound
 from store.heals import Heal
 from store.jobs import Job
 from store.runs import ACTIVE, Run
+from store.slot_rates import slot_rate
 from web.api import access, asked, shapes
 from web.api.runs import texts_of
 from web.desk import desk
@@ -62,7 +63,7 @@ def show_job(job_id: int) -> ResponseReturnValue:
     """One job."""
     access.person_or_own_session()
     with desk().database.read() as session:
-        return jsonify(shapes.job(jobs.get(session, job_id)))
+        return jsonify(shapes.job_in_full(jobs.get(session, job_id), slot_rate(session, job_id)))
 
 
 @blueprint.patch("/cron/jobs/<int:job_id>")

@@ -12,6 +12,7 @@ from store.jobs import Job
 from store.projects import Project
 from store.runs import Run
 from store.sessions import Conversation, Message
+from store.slot_rates import SlotRate
 
 Shape = dict[str, Any]
 
@@ -72,6 +73,11 @@ def job(row: Job) -> Shape:
         "createdAt": _at(row.created_at),
         "updatedAt": _at(row.updated_at),
     }
+
+
+def job_in_full(row: Job, rate: SlotRate) -> Shape:
+    """A job with how its due slots ended."""
+    return {**job(row), "slotRate": {"due": rate.due, "green": rate.green, "since": _at(rate.since)}}
 
 
 def run(row: Run) -> Shape:
