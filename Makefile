@@ -15,7 +15,7 @@ lint: .venv/.dev.stamp
 	.venv/bin/lint-imports
 
 bench: .venv/.app.stamp
-	$(V) bench/run.py
+	$(V) bench/run.py $(ARGS)
 
 chaos: .venv/.dev.stamp
 	CHAOS_SEEDS=25 CHAOS_KILLS=1000 CHAOS_ROUNDS=100 $(V) -m pytest tests/chaos
