@@ -17,6 +17,7 @@ from scheduler.zones import local_timezone
 from store.clock import now, parse_iso
 from store.database import Damaged, backups, check
 from store.errors import Refusal
+from store.storage_trouble import Unwritable
 
 MOST_CLOCK_SECS = 60.0
 LEAST_FREE_BYTES = 200 * 1024 * 1024
@@ -82,6 +83,14 @@ def _lock(client: Client) -> Finding:
             remedy=f"Wait a moment; else end the process that has {client.paths.lock} open (fuser names it).",
             is_serious=True,
         )
+    except OSError as error:
+        return Finding(
+            "data lock",
+            is_ok=False,
+            detail=f"{error.filename} cannot be opened ({error.strerror})",
+            remedy="Make the data directory writable again: no job starts.",
+            is_serious=True,
+        )
 
 
 def _keeper(client: Client) -> Finding:
@@ -99,6 +108,8 @@ def _database(client: Client) -> Finding:
         check(paths.database, thorough=True)
     except Damaged as error:
         return Finding("database", False, error.message, "Stop the app, then: cronmend restore", is_serious=True)
+    except Unwritable as error:
+        return Finding("database", False, error.message, "Then look again: cronmend doctor", is_serious=True)
     return Finding("database", True, f"whole; {len(backups(paths.backups))} backups")
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from store.clock import now
+from store.storage_trouble import Unwritable
 
 log = logging.getLogger("engine")
 
@@ -56,6 +57,8 @@ class Loop:
                 if self._worker.step():
                     continue
                 pause = self._pause()
+            except Unwritable:  # the writer has said so, once
+                pause = AFTER_ERROR_SECS
             except Exception:
                 # A worker that fails once must come back: everything it needs is in the database.
                 log.exception("[engine] %s failed; it goes on", self.name)

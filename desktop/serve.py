@@ -49,6 +49,8 @@ def serve(paths: Paths, *, port: int = 0, fresh: bool = False, in_window: bool =
         try:
             app = build(paths, environment, port, is_beside=is_beside)
         except OSError as error:
+            if error.filename is not None:
+                raise
             raise Refusal(f"--port: {port} cannot be used ({error.strerror}).", code="port", field="port") from error
         # The command line goes on finding the one that works.
         published = contextlib.nullcontext() if is_beside else _published(app, paths)

@@ -19,7 +19,10 @@ STUCK_SECS = 180.0
 
 
 class Watch:
-    """Elapsed time is time awake, so that a night asleep is no stall.  `warn` is called once a stall."""
+    """Elapsed time is time awake, so that a night asleep is no stall.  `warn` is called once a stall.
+
+    `trouble` says why nothing can be written at present, if that is so.
+    """
 
     def __init__(
         self,
@@ -27,11 +30,13 @@ class Watch:
         loops: Mapping[str, Loop],
         warn: Callable[[str], object],
         clock: Callable[[], float] = time.monotonic,
+        trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._alarm = alarm
         self._loops = loops
         self._warn = warn
         self._clock = clock
+        self._trouble = trouble
         self._ending = threading.Event()
         self.stall: str | None = None
         """What has stopped, in a sentence for the page; None when all is well."""
@@ -59,6 +64,8 @@ class Watch:
         self.stall = found
 
     def _stalled(self, at: float) -> str | None:
+        if (trouble := self._trouble()) is not None:
+            return trouble
         silent = at - self._alarm.rang_at
         if silent > LATE_SECS:
             self._alarm.restart()

@@ -154,7 +154,12 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0, *, is_bes
         "log cap": Loop("log cap", LogCap(database, ground.logs, ground.surroundings.most_log_bytes)),
         "retention": Loop("retention", Retention(database, ground.logs, lambda: _keep(ground))),
     }
-    watch = Watch(alarm, loops, lambda said: show("Cronmend runs no jobs", said))
+    watch = Watch(
+        alarm,
+        loops,
+        lambda said: show("Cronmend runs no jobs", said),
+        trouble=lambda: database.find_trouble() or dispatcher.trouble,
+    )
     handle, painted = Handle(), threading.Event()
     desk = Desk(
         database=database,
@@ -180,7 +185,7 @@ def build(paths: Paths, environment: Mapping[str, str], port: int = 0, *, is_bes
         ),
         facts=lambda: {
             **_facts(ground, alarm, keeper, feed),
-            "stall": watch.stall,
+            "stall": database.writer.trouble or dispatcher.trouble or watch.stall,
             "hasPainted": painted.is_set(),
             "toasts": toaster.state,
         },

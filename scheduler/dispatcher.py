@@ -47,7 +47,10 @@ AT_ONCE = ("manual", "wake", "heal")
 """What a person or a heal asks for does not wait for a place."""
 
 AFTER_REFUSAL = timedelta(seconds=5)
-"""Before the keeper is asked again when it could not take a run (disk full, ending)."""
+"""Before a run is tried again that could not be taken (no room for its log, a keeper that is ending)."""
+
+STILL_REFUSED = 2 * AFTER_REFUSAL
+"""By then another attempt was made: what is still in the way has been told again."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,8 @@ class Dispatcher:
         self._surroundings = surroundings
         self._up_since = now()
         self._submitted: set[tuple[int, int]] = set()
-        self._refused_until: datetime | None = None
+        self._put_off_until: dict[tuple[int, int], datetime] = {}
+        self._refusal: tuple[str, datetime] | None = None
         # What is due, as it was seen last: each commit that may change it brings another look.
         self._slot_at = datetime.min.replace(tzinfo=UTC)
         self._releases_at = datetime.min.replace(tzinfo=UTC)
@@ -95,7 +99,7 @@ class Dispatcher:
                 (at for at in (jobs.earliest_resume(session), approvals.earliest_expiry(session)) if at), default=LAST
             )
             self._slot_at = jobs.earliest_slot(session) or LAST
-            others = (runs.next_retry_at(session), _earliest_jitter(session), self._refused_until)
+            others = (runs.next_retry_at(session), _earliest_jitter(session), self._earliest_put_off())
         soonest = min(self._slot_at, self._releases_at, *(at for at in others if at))
         return soonest if soonest < LAST else None
 
@@ -118,7 +122,7 @@ class Dispatcher:
             self._database.write(lambda session: clock_steps.take_back(session, at), urgent=True)
             self._seen = self._slot_at = self._releases_at = at
             with self._lock:
-                self._refused_until = None
+                self._put_off_until.clear()
         self._seen = max(at, self._seen)
 
     def rehearse(self) -> None:
@@ -151,10 +155,26 @@ class Dispatcher:
 
     def refused(self, report: Report) -> None:
         """The keeper cannot take a run now: it stays pending, and is handed over again a little later."""
+        self._put_off((report.run, report.attempt), report.reason or "the keeper cannot take it")
+
+    @property
+    def trouble(self) -> str | None:
+        """Why runs that are due do not start, for the page; None when they do."""
         with self._lock:
-            self._submitted.discard((report.run, report.attempt))
-            self._refused_until = now() + AFTER_REFUSAL
-        log.warning("[engine] run %d waits: the keeper cannot take it (%s)", report.run, report.reason)
+            if self._refusal is None or now() > self._refusal[1] + STILL_REFUSED:
+                return None
+            return f"Runs wait to start: {self._refusal[0]}."
+
+    def _put_off(self, key: tuple[int, int], reason: str) -> None:
+        at = now()
+        with self._lock:
+            self._submitted.discard(key)
+            self._put_off_until[key] = at + AFTER_REFUSAL
+            is_known = self._refusal is not None and at < self._refusal[1] + STILL_REFUSED
+            self._refusal = reason, at
+        self._logs.look_again()
+        if not is_known:
+            log.warning("[engine] run %d waits: %s", key[0], reason)
 
     def _lift_pauses(self, at: datetime) -> int:
         """Pauses that the person set an end to."""
@@ -215,8 +235,6 @@ class Dispatcher:
         return claimed
 
     def _submit(self, at: datetime) -> int:
-        if not self._may_submit(at):
-            return 0
         with self._database.read() as session:
             ready, replaced = self._ready(session, at)
         if not ready and not replaced:
@@ -244,11 +262,12 @@ class Dispatcher:
             self._keeper.stop(run.id, run.attempt, why, GRACE_SECS)
 
     def _hand_over(self, ready: Sequence[_Ready]) -> None:
-        keys = {(one.run.id, one.run.attempt) for one in ready}
+        starts = [start for one in ready if (start := self._start(one)) is not None]
+        keys = {(start.run, start.attempt) for start in starts}
         with self._lock:
             self._submitted |= keys
         try:
-            self._keeper.start([self._start(one) for one in ready])
+            self._keeper.start(starts)
         except KeeperUnreachable:
             with self._lock:
                 self._submitted -= keys
@@ -258,7 +277,8 @@ class Dispatcher:
         """Pending runs that may start now, and live runs that a replacing one ends."""
         active = runs.all_active(session)
         submitted = self._still_submitted(active)
-        waiting = [run for run in active if run.status == "pending" and (run.id, run.attempt) not in submitted]
+        kept_back = submitted | self._still_put_off(at, active)
+        waiting = [run for run in active if run.status == "pending" and (run.id, run.attempt) not in kept_back]
         waiting = [run for run in waiting if (run.not_before or at) <= at and run.abort_reason is None]
         if not waiting:
             return [], []
@@ -294,12 +314,16 @@ class Dispatcher:
             self._submitted &= {(run.id, run.attempt) for run in active}
             return set(self._submitted)
 
-    def _may_submit(self, at: datetime) -> bool:
+    def _still_put_off(self, at: datetime, active: Sequence[Run]) -> set[tuple[int, int]]:
         with self._lock:
-            if self._refused_until is not None and at < self._refused_until:
-                return False
-            self._refused_until = None
-            return True
+            if self._put_off_until:
+                keys = {(run.id, run.attempt) for run in active}
+                self._put_off_until = {k: due for k, due in self._put_off_until.items() if k in keys and due > at}
+            return set(self._put_off_until)
+
+    def _earliest_put_off(self) -> datetime | None:
+        with self._lock:
+            return min(self._put_off_until.values(), default=None)
 
     def _free_places(self, active: Sequence[Run], submitted: set[tuple[int, int]]) -> float:
         most = self._surroundings.most_at_once()
@@ -318,9 +342,16 @@ class Dispatcher:
         taken = Counter(pool_of.get(job_id) for job_id in at_work)
         return {name: sizes.get(name, 1) - taken[name] for name in named}
 
-    def _start(self, ready: _Ready) -> Start:
+    def _start(self, ready: _Ready) -> Start | None:
+        """None when there is no place for its log: the run waits for one."""
         job, run = ready.job, ready.run
-        logs = self._logs.of(job.id, run.id)
+        try:
+            logs = self._logs.make(job.id, run.id)
+        except OSError as error:
+            self._put_off(
+                (run.id, run.attempt), f"the log folder cannot be written: {error.filename} ({error.strerror})"
+            )
+            return None
         argv, direct = argv_of(job.command or "")
         return Start(
             run=run.id,

@@ -65,6 +65,7 @@ class End:
     examined: Examined | None = None
     system_marked: bool = False
     log_bytes: int = 0
+    log_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,7 @@ def _row(run: Run, job: Job | None, end: End) -> dict[str, Any]:
         "failure_evidence_json": examined.evidence if examined else None,
         "system_marked_failure": end.system_marked,
         "log_bytes": end.log_bytes,
+        "log_cut": end.log_cut,
         "retry_due_at": _retry_due(run, job, end),
     }
 

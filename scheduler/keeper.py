@@ -23,7 +23,7 @@ from typing import Any
 
 from scheduler import process_tree
 from scheduler.journal import Journal, Key
-from scheduler.spawning import SpawnError, spawn
+from scheduler.spawning import LogError, SpawnError, spawn
 
 VERSION = 2
 BATCH = 8
@@ -269,10 +269,17 @@ class Keeper:
             self._journal.forget(keys)
             self._refuse(keys, "disk full")
             return
-        outcomes = [(key, self._start(order)) for key, order in zip(keys, batch, strict=True)]
-        for (_, outcome), order in zip(outcomes, batch, strict=True):
+        outcomes = []
+        for key, order in zip(keys, batch, strict=True):
+            try:
+                outcome = self._start(order)
+            except LogError as error:
+                self._journal.forget([key])
+                self._refuse([key], str(error))
+                continue
             if order["cleanup"]:
                 outcome["cleanupOrder"] = {**order, **order["cleanup"], "cleanup": None}
+            outcomes.append((key, outcome))
         self._journal.write([(key, outcome) for key, outcome in outcomes if "pid" in outcome])
         for key, outcome in outcomes:
             if "pid" in outcome:
@@ -284,6 +291,8 @@ class Keeper:
     def _start(self, order: dict[str, Any]) -> dict[str, Any]:
         try:
             pid = spawn(order)
+        except LogError:
+            raise
         except SpawnError as error:
             at = time.time()
             return {"at": at, "ended": at, "code": error.exit_code, "spawnError": str(error), "known": True}

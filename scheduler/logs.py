@@ -1,9 +1,10 @@
 """The logs of runs: one raw file a stream, written by the process itself."""
 
 import ctypes
+import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ TAIL_BYTES = 262_144
 
 BLOCK = 4_096
 LEAST_FREED = 1024 * 1024
+LEAST_ROOM = 64 * 1024
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
 Stream = Literal["out", "err"]
@@ -129,13 +131,35 @@ class LogFolder:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._made: set[int] = set()
+        """Jobs whose folder is known to be there: looking takes longer than all else that a start needs."""
+
+        self._cut: set[int] = set()
+
+    def make(self, job_id: int, run_id: int) -> RunLogs:
+        """Where a run that is about to start shall write.  Raises OSError."""
+        if job_id not in self._made:
+            (self._root / str(job_id)).mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._made.add(job_id)
+        return self.of(job_id, run_id)
+
+    def look_again(self) -> None:
+        """Something was in the way: folders are looked for before the next start."""
+        self._made.clear()
 
     def of(self, job_id: int, run_id: int) -> RunLogs:
         folder = self._root / str(job_id)
-        if job_id not in self._made:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._made.add(job_id)
         return RunLogs(folder / f"{run_id}.out", folder / f"{run_id}.err")
+
+    def note_room(self, run_ids: Iterable[int]) -> None:
+        """Remembers that there was no room for what these runs print, if that is so now."""
+        facts = os.statvfs(self._root if self._root.exists() else self._root.parent)
+        if facts.f_bavail * facts.f_frsize < LEAST_ROOM:
+            self._cut.update(run_ids)
+
+    def is_cut(self, run_id: int) -> bool:
+        """Whether the disk was full while the run was at work: its log may end too early."""
+        self.note_room([run_id])
+        return run_id in self._cut
 
     def jobs(self) -> set[int]:
         """The jobs that have logs."""
@@ -162,6 +186,8 @@ class LogCap:
         with self._database.read() as session:
             alive = [run for run in runs.all_active(session) if run.status in runs.LIVE]
         most = self._most() if alive else 0
+        if alive:
+            self._logs.note_room(run.id for run in alive)
         for run in alive:
             for stream in STREAMS:
                 self._logs.of(run.job_id, run.id).cap(stream, most)

@@ -58,6 +58,9 @@ class Recorder:
         self._examine = examine
         self._surroundings = surroundings
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
+        self._unrecorded: list[Report] = []
+        """What could not be written yet: the keeper does not tell it twice."""
+
         self._recorded = 0.0
         self.nudge: Callable[[], None] = lambda: None
         self.on_refused: Callable[[Report], None] = lambda _report: None
@@ -72,9 +75,10 @@ class Recorder:
 
     def step(self) -> bool:
         """Records everything reported since the last step; True when there was anything."""
-        reports = self._drain()
+        reports = self._unrecorded + self._drain()
         if not reports:
             return False
+        self._unrecorded = reports
         # In a burst the keeper reports every few starts: one commit for many costs the jobs less than many for few.
         if len(reports) >= BURST and time.monotonic() - self._recorded < BURST_SECS:
             time.sleep(GATHER_SECS)
@@ -86,6 +90,7 @@ class Recorder:
             if report.state == "refused":
                 self.on_refused(report)
         self._record(started, over)
+        self._unrecorded = []
         if over:
             self._keeper.acknowledge([(report.run, report.attempt) for report in over])
         return True
@@ -157,6 +162,7 @@ class Recorder:
             examined=examined,
             system_marked=is_overrun or is_unwitnessed,
             log_bytes=size,
+            log_cut=self._logs.is_cut(report.run),
         )
 
     def _failed(self, report: Report, context: _Context) -> Failed:

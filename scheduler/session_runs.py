@@ -91,12 +91,12 @@ class SessionRuns:
         self._database.write(lambda session: ends.end_runs(session, [end]), urgent=True)
 
     def _write(self, job_id: int, run_id: int, answer: str, error: str) -> None:
-        logs = self._logs.of(job_id, run_id)
-        for path, text in ((logs.out, answer), (logs.err, error)):
-            try:
+        try:
+            logs = self._logs.make(job_id, run_id)
+            for path, text in ((logs.out, answer), (logs.err, error)):
                 path.write_text(f"{text}\n" if text else "")
-            except OSError as problem:
-                log.warning("[engine] run %d: its output could not be written (%s)", run_id, problem.strerror)
+        except OSError as problem:
+            log.warning("[engine] run %d: its output could not be written (%s)", run_id, problem.strerror)
 
 
 def project_of(session: Session, job: Job, workspace: Path) -> int:

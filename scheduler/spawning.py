@@ -22,6 +22,13 @@ class SpawnError(Exception):
         self.exit_code = exit_code
 
 
+class LogError(SpawnError):
+    """There is no file for what the process prints; it may be started once there is."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"the log file cannot be written: {path} ({reason})", None)
+
+
 def spawn(order: Mapping[str, Any]) -> int:
     """Starts the process of a START message; its pid.  Raises SpawnError.
 
@@ -72,7 +79,7 @@ def _explain(error: OSError, name: str, program: str, order: Mapping[str, Any]) 
         try:
             os.close(os.open(order[stream], _LOG_FLAGS, 0o600))
         except OSError as reason:
-            return SpawnError(f"the log file cannot be written: {order[stream]} ({reason.strerror})", None)
+            return LogError(order[stream], str(reason.strerror))
     said = f"[Errno {error.errno}] {error.strerror}: '{name}'"
     if error.errno == errno.ENOENT:
         interpreter = _interpreter(program)

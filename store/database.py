@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.orm import Session
 
 from store.clock import now
 from store.errors import Refusal
+from store.storage_trouble import Unwritable, is_damage, trouble_of
 from store.writer import Writer
 
 T = TypeVar("T")
@@ -26,6 +27,10 @@ class Damaged(Refusal):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="database_damaged")
+
+
+# Written like any other change, and leaves everything as it is.
+_NO_CHANGE = text("UPDATE boots SET pid = pid WHERE id = (SELECT max(id) FROM boots)")
 
 
 class Database:
@@ -50,6 +55,13 @@ class Database:
         if self._refuse_writes is not None:
             raise self._refuse_writes()
         return self.writer.write(change, urgent=urgent)
+
+    def find_trouble(self) -> str | None:
+        """Why nothing can be written, in words; when that was so, the disk is asked again."""
+        if self.writer.trouble is not None:
+            with contextlib.suppress(Refusal):
+                self.write(lambda session: session.execute(_NO_CHANGE))
+        return self.writer.trouble
 
     @property
     def is_read_only(self) -> bool:
@@ -93,6 +105,8 @@ def check(path: Path, *, thorough: bool = False) -> None:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if thorough else "ok"
     except sqlite3.DatabaseError as error:
+        if not is_damage(error):  # out of reach at present; nothing must be done to the file
+            raise Unwritable(trouble_of(error) or f"{path} cannot be read: {error}") from error
         raise Damaged(f"{path} is not a healthy database: {error}") from error
     if verdict != "ok":
         raise Damaged(f"{path} is damaged: {verdict}")

@@ -75,6 +75,9 @@ class Run(Base):
     suppressed: Mapped[bool] = mapped_column(default=False)
     wake_context: Mapped[str | None]
     log_bytes: Mapped[int] = mapped_column(default=0)
+    log_cut: Mapped[bool] = mapped_column(default=False)
+    """Whether the disk was full while it ran: its log may end too early."""
+
     abort_reason: Mapped[str | None]
     pid: Mapped[int | None]
     process_start: Mapped[int | None]

@@ -1,5 +1,6 @@
 """The one writer: every change to the database goes through this thread, in groups."""
 
+import logging
 import threading
 import time
 from collections import deque
@@ -11,11 +12,21 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.orm import Session
 
+from store.storage_trouble import Unwritable, trouble_of
+
+log = logging.getLogger("engine")
+
 T = TypeVar("T")
 
 CACHE_KIB = 4_096
 GROUP_SECS = 0.020
 """How long a group may take in further writes while the queue is not empty."""
+
+
+def _changes(connection: Connection) -> int:
+    """Rows that this connection has changed so far."""
+    count: int = connection.connection.driver_connection.total_changes  # type: ignore[union-attr]
+    return count
 
 
 @dataclass
@@ -34,13 +45,19 @@ class Writer:
     def __init__(self, engine: Engine, on_commit: Callable[[frozenset[str]], None] = lambda _kinds: None) -> None:
         self._engine = engine
         self.on_commit = on_commit
+        self.trouble: str | None = None
+        """Why nothing can be written at present, for the page; None when all is well."""
+
         self._urgent: deque[_Write] = deque()
         self._usual: deque[_Write] = deque()
         self._waiting = threading.Condition()
         self._closed = False
 
     def write(self, change: Callable[[Session], T], *, urgent: bool = False) -> T:
-        """The result of `change` once it is durable; raises what it raised.  The engine's own writes are urgent."""
+        """The result of `change` once it is durable; the engine's own writes are urgent.
+
+        Raises what it raised, and Unwritable when the disk did not take it.
+        """
         item = _Write(change)
         with self._waiting:
             if self._closed:
@@ -79,6 +96,7 @@ class Writer:
         kinds: set[str] = set()
         done: list[tuple[_Write, Any]] = []
         deadline = time.monotonic() + GROUP_SECS
+        before = _changes(connection)
         try:
             with connection.begin():
                 item: _Write | None = first
@@ -87,12 +105,27 @@ class Writer:
                     item = self._take(wait=False) if time.monotonic() < deadline else None
         except Exception as error:  # noqa: BLE001 - the commit failed (disk full, say): each asker is told
             for write, _ in done:
-                write.answer.set_exception(error)
+                self._fail(write, error)
             return
+        if self.trouble is not None and _changes(connection) > before:
+            log.info("[engine] the database takes changes again")
+            self.trouble = None
         for write, result in done:
             write.answer.set_result(result)
         if kinds:
             self.on_commit(frozenset(kinds))
+
+    def _fail(self, item: _Write, error: Exception) -> None:
+        trouble = trouble_of(error)
+        if trouble is None:
+            item.answer.set_exception(error)
+            return
+        if trouble != self.trouble:
+            log.error("[engine] %s (%s)", trouble, error)
+            self.trouble = trouble
+        refusal = Unwritable(trouble)
+        refusal.__cause__ = error
+        item.answer.set_exception(refusal)
 
     def _apply(self, connection: Connection, item: _Write, kinds: set[str], done: list[tuple[_Write, Any]]) -> None:
         told: set[str] = set()
@@ -105,7 +138,7 @@ class Writer:
                 session.flush()
                 session.expunge_all()
         except Exception as error:  # noqa: BLE001 - one failure must not undo the group
-            item.answer.set_exception(error)
+            self._fail(item, error)
         else:
             kinds |= told
             done.append((item, result))

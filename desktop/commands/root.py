@@ -7,6 +7,7 @@ import click
 from desktop.commands import app, data, heals, inbox, jobs, projects, runs, sample, sessions, settings
 from desktop.version import VERSION
 from store.errors import NotFound, Refusal
+from store.storage_trouble import trouble_of
 
 REFUSED = 2
 MISSING = 3
@@ -50,29 +51,29 @@ def main() -> None:
     """Runs the command line; never returns."""
     try:
         code = cronmend.main(standalone_mode=False, prog_name="cronmend")
-    except NotFound as error:
-        _leave(error.message, MISSING)
-    except Refusal as error:
-        _leave(_name_field(error), REFUSED)
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message())
         sys.exit(REFUSED)
-    except click.ClickException as error:
-        _leave(error.format_message(), REFUSED)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of a listing went away; that is no failure to speak of
         sys.exit(0)
+    except Exception as error:
+        if (message := _in_words(error)) is None:
+            raise
+        print("cronmend: " + " ".join(message.split()), file=sys.stderr)
+        sys.exit(MISSING if isinstance(error, NotFound) else REFUSED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _in_words(error: Exception) -> str | None:
+    if isinstance(error, Refusal):
+        return _name_field(error)
+    return error.format_message() if isinstance(error, click.ClickException) else trouble_of(error)
 
 
 def _name_field(error: Refusal) -> str:
     if error.field is None or error.message.startswith(error.field):
         return error.message
     return f"{error.field}: {error.message}"
-
-
-def _leave(message: str, code: int) -> None:
-    print("cronmend: " + " ".join(message.split()), file=sys.stderr)
-    sys.exit(code)

@@ -38,7 +38,7 @@ def plant(database: Database, logs: LogFolder, job: Job, **columns: Any) -> int:
         return run.id
 
     number = database.write(change)
-    logs.of(job.id, number).out.write_bytes(b"0123456789")
+    logs.make(job.id, number).out.write_bytes(b"0123456789")
     return number
 
 
@@ -65,7 +65,7 @@ def test_the_newest_runs_of_each_job_stay_and_logs_go_along(database: Database, 
     sweep(database, logs, 5)
 
     assert (left(database, busy), left(database, quiet)) == (new, few)
-    assert [logs.of(busy.id, number).out.exists() for number in (*old, *new)] == [False] * 3 + [True] * 5
+    assert [logs.make(busy.id, number).out.exists() for number in (*old, *new)] == [False] * 3 + [True] * 5
     with database.read() as session:
         assert find_excess(session, 5) == Excess(0, 0)
 
@@ -84,12 +84,12 @@ def test_what_is_alive_undecided_or_cited_stays(database: Database, logs: LogFol
     sweep(database, logs, 1)
 
     assert left(database, job) == [alive, undecided, waiting, healed, proof, newest]
-    assert not logs.of(job.id, over).out.exists()
+    assert not logs.make(job.id, over).out.exists()
 
 
 def test_old_events_go_and_logs_of_deleted_jobs(database: Database, logs: LogFolder) -> None:
     job = make.job(database)
-    logs.of(77, 1).out.write_bytes(b"of a job that was deleted")
+    logs.make(77, 1).out.write_bytes(b"of a job that was deleted")
     database.write(lambda session: session.add(Event(at=now() - timedelta(days=91), kind="run.late", actor="engine")))
     plant(database, logs, job)
 

@@ -8,6 +8,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
 from store.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
+from store.storage_trouble import trouble_of
 from web.api import access, heals, inbox, jobs, openapi, projects, runs, sessions, settings, status
 from web.desk import EXTENSION, Desk
 
@@ -53,4 +54,6 @@ def _http_error(error: HTTPException) -> ResponseReturnValue:
 
 def _crashed(error: Exception) -> ResponseReturnValue:
     log.error("[engine] a request failed", exc_info=error)
+    if (trouble := trouble_of(error)) is not None:
+        return _body("unwritable", trouble), 503  # type: ignore[return-value]
     return _body("internal", "Something went wrong inside Cronmend; app.log has the details."), 500  # type: ignore[return-value]

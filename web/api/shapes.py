@@ -106,6 +106,7 @@ def run(row: Run) -> Shape:
         "suppressed": row.suppressed,
         "wakeContext": row.wake_context,
         "logBytes": row.log_bytes,
+        "logCut": row.log_cut,
     }
 
 
