@@ -78,17 +78,17 @@ class Recorder:
         reports = self._unrecorded + self._drain()
         if not reports:
             return False
-        self._unrecorded = reports
         # In a burst the keeper reports every few starts: one commit for many costs the jobs less than many for few.
         if len(reports) >= BURST and time.monotonic() - self._recorded < BURST_SECS:
             time.sleep(GATHER_SECS)
             reports += self._drain()
         self._recorded = time.monotonic()
-        started = [report for report in reports if report.state == "running"]
-        over = [report for report in reports if report.state in ("ended", "lost")]
         for report in reports:
             if report.state == "refused":
                 self.on_refused(report)
+        self._unrecorded = reports = [report for report in reports if report.state != "refused"]
+        started = [report for report in reports if report.state == "running"]
+        over = [report for report in reports if report.state in ("ended", "lost")]
         self._record(started, over)
         self._unrecorded = []
         if over:
