@@ -64,8 +64,6 @@ class Watch:
         self.stall = found
 
     def _stalled(self, at: float) -> str | None:
-        if (trouble := self._trouble()) is not None:
-            return trouble
         silent = at - self._alarm.rang_at
         if silent > LATE_SECS:
             self._alarm.restart()
@@ -74,4 +72,4 @@ class Watch:
             busy = at - loop.busy_since if loop.busy_since is not None else 0.0
             if busy > STUCK_SECS:
                 return f"A part of the scheduler ({name}) hangs since {round(busy / 60)} min. Restart Cronmend."
-        return None
+        return self._trouble()
