@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException
 
 from store import settings as stored_settings
 from store.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
-from store.storage_trouble import trouble_of
+from store.storage_trouble import Unwritable, trouble_of
 from web import app_log, audit, guard, heals, inbox, jobs, projects, runs, sessions, settings, shell, streams, words
 from web.desk import EXTENSION, Desk, desk
 
@@ -18,7 +18,7 @@ log = logging.getLogger("engine")
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BODY_BYTES = 1024 * 1024
-_STATUS = {Invalid: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
+_STATUS = {Invalid: 422, NotFound: 404, Conflict: 409, Forbidden: 403, Unwritable: 503}
 
 
 def create_pages(desk_: Desk) -> Flask:
@@ -79,7 +79,7 @@ def _http_error(error: HTTPException) -> ResponseReturnValue:
 def _crashed(error: Exception) -> ResponseReturnValue:
     log.error("[engine] a page failed", exc_info=error)
     if (trouble := trouble_of(error)) is not None:
-        return _say(trouble, 503)
+        return _refused(Unwritable(trouble))
     return _say("Something went wrong inside Cronmend. The log in Settings has the details.", 500)
 
 

@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
 from store.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
-from store.storage_trouble import trouble_of
+from store.storage_trouble import Unwritable, trouble_of
 from web.api import access, heals, inbox, jobs, openapi, projects, runs, sessions, settings, status
 from web.desk import EXTENSION, Desk
 
@@ -17,7 +17,13 @@ log = logging.getLogger("engine")
 MOST_BODY_BYTES = 1024 * 1024
 
 _STATUS = {Invalid: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
-_STATUS_OF_CODE = {"unauthorized": 401, "malformed": 400, "not_running": 503, "keeper_unreachable": 503}
+_STATUS_OF_CODE = {
+    "unauthorized": 401,
+    "malformed": 400,
+    "not_running": 503,
+    "keeper_unreachable": 503,
+    "unwritable": 503,
+}
 
 
 def create_app(desk: Desk) -> Flask:
@@ -55,5 +61,5 @@ def _http_error(error: HTTPException) -> ResponseReturnValue:
 def _crashed(error: Exception) -> ResponseReturnValue:
     log.error("[engine] a request failed", exc_info=error)
     if (trouble := trouble_of(error)) is not None:
-        return _body("unwritable", trouble), 503  # type: ignore[return-value]
+        return _refused(Unwritable(trouble))
     return _body("internal", "Something went wrong inside Cronmend; app.log has the details."), 500  # type: ignore[return-value]
