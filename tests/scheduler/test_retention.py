@@ -65,7 +65,7 @@ def test_the_newest_runs_of_each_job_stay_and_logs_go_along(database: Database, 
     sweep(database, logs, 5)
 
     assert (left(database, busy), left(database, quiet)) == (new, few)
-    assert [logs.make(busy.id, number).out.exists() for number in (*old, *new)] == [False] * 3 + [True] * 5
+    assert [logs.of(busy.id, number).out.exists() for number in (*old, *new)] == [False] * 3 + [True] * 5
     with database.read() as session:
         assert find_excess(session, 5) == Excess(0, 0)
 
@@ -84,7 +84,7 @@ def test_what_is_alive_undecided_or_cited_stays(database: Database, logs: LogFol
     sweep(database, logs, 1)
 
     assert left(database, job) == [alive, undecided, waiting, healed, proof, newest]
-    assert not logs.make(job.id, over).out.exists()
+    assert not logs.of(job.id, over).out.exists()
 
 
 def test_old_events_go_and_logs_of_deleted_jobs(database: Database, logs: LogFolder) -> None:
